@@ -16,6 +16,7 @@
 #include "command/queue_parked.hpp"
 #include "command/queue_view.hpp"
 #include "command/show_report.hpp"
+#include "files/named_paths.hpp"
 #include "forksight/ipc/handover.hpp"
 #include "render/printable.hpp"
 
@@ -126,6 +127,11 @@ void add_queue_argument(CLI::App& verb, QueueLine& line) {
   verb.add_option("QUEUE", line.what, "A pid, a name, or /proc/PID/fd/N")->required()->type_name("");
 }
 
+// The caller may look at this file, even if it turns out not to be a queue.
+void name_queue(const std::string& what) {
+  files::name_path(what.starts_with("/proc/") ? what : "/dev/shm" + queue_name(what));
+}
+
 }  // namespace
 
 void add_queue_command(CLI::App& app, int& status) {
@@ -141,6 +147,7 @@ void add_queue_command(CLI::App& app, int& status) {
   add_queue_argument(*look, *line);
   add_format_option(*look, line->format);
   look->callback([line, &status] {
+    name_queue(line->what);
     status = run_guarded([&](const files::Reader& reader) { return as_int(inspect_queues(reader, *line)); });
   });
 
@@ -148,6 +155,7 @@ void add_queue_command(CLI::App& app, int& status) {
   add_queue_argument(*parked, *line);
   add_format_option(*parked, line->format);
   parked->callback([line, &status] {
+    name_queue(line->what);
     status = run_guarded([&](const files::Reader& reader) { return as_int(list_parked(reader, *line)); });
   });
 

@@ -27,12 +27,17 @@ void name_path(std::string path) {
   if (!path.empty()) named_paths().push_back(std::move(path));
 }
 
-bool is_named_path(std::string_view path) {
-  return std::ranges::any_of(named_paths(), [&](const std::string& named) {
-    if (!path.starts_with(named)) return false;
+std::vector<NamedPlace> find_named_places(std::string_view path) {
+  std::vector<NamedPlace> found;
+  for (const std::string& named : named_paths()) {
+    if (!path.starts_with(named)) continue;
     const std::string_view rest = path.substr(named.size());
-    return rest.empty() || ((named.ends_with('/') || rest.front() == '/') && !goes_up(rest));
-  });
+    const bool is_below = !rest.empty() && (named.ends_with('/') || rest.front() == '/') && !goes_up(rest);
+    if (rest.empty() || is_below) found.push_back({named, std::string(rest)});
+  }
+  return found;
 }
+
+bool is_named_path(std::string_view path) { return !find_named_places(path).empty(); }
 
 }  // namespace forksight::files

@@ -254,6 +254,11 @@ Descriptor open_or_ask(const std::string& path, const Owner* owner, const Mapped
   if (owner != nullptr) request.owner = *owner;
   if (mapped != nullptr) request.mapped = *mapped;
   Reply reply = ask_opener(request);
+  struct stat status {};
+  if (reply.file && ::fstat(reply.file.get(), &status) != 0) {
+    request.number = 1;
+    reply = ask_opener(request);
+  }
   errno = reply.error;
   return std::move(reply.file);
 }

@@ -19,7 +19,9 @@
 namespace forksight::files {
 
 enum class Wish : std::uint32_t {
-  kFile,    // a regular file: a descriptor for reading
+  // A regular file: a descriptor for reading. With the `number` 1: a copy of the file in memory. A FUSE mount without
+  // allow_other refuses every call of another user, even fstat() for a descriptor that it got from the mount's user.
+  kFile,
   kFolder,  // a folder that the caller named, or one below it: a descriptor for reading
   kStatus,  // what stat(2) says about a path: a struct stat. Links are followed
   kEntry,   // a file or folder of /proc/PID: a descriptor for reading
@@ -39,7 +41,7 @@ struct Request {
   std::string path;  // absolute, or relative to the working folder of the command
   std::optional<Owner> owner;
   std::optional<MappedFile> mapped;
-  // kLinks, kCalls: the first descriptor or thread that is wanted. kSocket: the thread.
+  // kFile: 1 for a copy. kLinks, kCalls: the first descriptor or thread that is wanted. kSocket: the thread.
   std::int32_t number = 0;
 };
 
@@ -66,6 +68,7 @@ std::string encode_request(const Request& request);
 std::optional<Request> decode_request(std::string_view bytes);
 inline constexpr std::size_t kMaxRequestBytes = std::size_t{320} << 10U;  // a path, and 65,536 groups
 inline constexpr std::size_t kMaxReplyBytes = std::size_t{64} << 10U;
+inline constexpr std::uint64_t kMaxFileCopyBytes = std::uint64_t{256} << 20U;  // of a file that is copied to memory
 
 // Receives one message of at most `room.size()` bytes, and the descriptor that came with it. Returns the bytes of the
 // message, which lie in `room`; "" if the other end is closed.

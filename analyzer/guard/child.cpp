@@ -112,8 +112,8 @@ void limit_stacks_of_threads() {
   ::pthread_attr_destroy(&attributes);
 }
 
-// Allows this process as many descriptors as it may allow itself. libdw keeps each program and library open, and a
-// process may have mapped more of them than the usual limit of 1024.
+// Allows this process as many descriptors as it may allow itself. The opener keeps each folder of a path open. libdw
+// keeps each program and library open, and a process may have mapped more of them than the usual limit of 1024.
 void raise_descriptor_limit() {
   struct rlimit now {};
   if (::getrlimit(RLIMIT_NOFILE, &now) != 0 || now.rlim_cur == now.rlim_max) return;
@@ -155,7 +155,7 @@ struct Opener {
 };
 
 // Starts the process that opens files, if the child is to give up its user. nullopt: no process could be made.
-std::optional<Opener> start_opener(const Options& options) {
+std::optional<Opener> start_opener(bool examines_processes) {
   // libdebuginfod writes to the caller's cache, so a child that asks a server keeps its user.
   if (!proc::may_give_up_user() || symbols::may_ask_servers()) return Opener{};
   int ends[2];
@@ -168,7 +168,8 @@ std::optional<Opener> start_opener(const Options& options) {
     // The child gets the signals of the terminal, too, and ends first.
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::signal(signal, SIG_IGN);
     (void)proc::give_up_changing({});
-    serve_requests(kSocket, options.examines_processes);
+    raise_descriptor_limit();
+    serve_requests(kSocket, examines_processes);
   }
   const int error = errno;
   ::close(ends[1]);
@@ -350,7 +351,7 @@ void end_opener(const Opener& opener) {
 Answer run_child(const Work& work, const Options& options) {
   Answer answer;
   for (std::size_t known = 0; known <= files::kMaxDeadPlaces; ++known) {
-    const std::optional<Opener> opener = start_opener(options);
+    const std::optional<Opener> opener = start_opener(options.examines_processes);
     const Pipe out = opener ? make_pipe() : Pipe{};
     const Pipe error = out.read >= 0 ? make_pipe() : Pipe{};
     std::fflush(stdout);

@@ -4,12 +4,15 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <linux/magic.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <span>
 #include <string>
@@ -89,11 +92,8 @@ bool is_link_entry(std::string_view entry) {
   return take(entry, "ns/") && is_word(entry);
 }
 
-Reply give_entry(const std::string& path, bool examines_processes) {
-  const std::string_view entry = entry_of(path);
-  if (!is_file_entry(entry)) return refuse();
-  // Work that examines no process only finds out which files a process has mapped or opened.
-  if (!examines_processes && entry != "maps" && entry != "fd") return refuse();
+Reply give_entry(const std::string& path) {
+  if (!is_file_entry(entry_of(path))) return refuse();
   // O_NOFOLLOW refuses the links cwd, exe and root.
   files::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW));
   if (!file) return refuse(errno);
@@ -119,9 +119,21 @@ bool add_line(Reply& reply, std::string_view line) {
   return true;
 }
 
+// Lists a folder for the first of several replies, and keeps the list for the others. The folder of a process with a
+// million descriptors would otherwise be listed some hundred times.
+const proc::ListedNumbers& list_once(const std::string& folder, std::int32_t first) {
+  static std::string kept_folder;
+  static proc::ListedNumbers kept;
+  if (first == 0 || folder != kept_folder) {
+    kept = proc::list_numbers(folder);
+    kept_folder = folder;
+  }
+  return kept;
+}
+
 Reply give_links(const std::string& folder, std::int32_t first) {
   if (entry_of(folder) != "fd") return refuse();
-  const proc::ListedNumbers listed = proc::list_numbers(folder);
+  const proc::ListedNumbers& listed = list_once(folder, first);
   if (listed.outcome != proc::ReadOutcome::kOk) {
     return refuse(listed.outcome == proc::ReadOutcome::kRefused ? EACCES : ENOENT);
   }
@@ -136,7 +148,7 @@ Reply give_links(const std::string& folder, std::int32_t first) {
 
 Reply give_calls(const std::string& folder, std::int32_t first) {
   if (entry_of(folder) != "task") return refuse();
-  const proc::ListedNumbers listed = proc::list_numbers(folder);
+  const proc::ListedNumbers& listed = list_once(folder, first);
   if (listed.outcome != proc::ReadOutcome::kOk) return refuse(ENOENT);
   Reply reply;
   for (auto tid = std::ranges::lower_bound(listed.numbers, first); tid != listed.numbers.end(); ++tid) {
@@ -155,10 +167,30 @@ Reply give_status(const std::string& path) {
   return reply;
 }
 
+// Opens a folder. Below the named folder it follows no links: a stranger may have made them, and they may lead
+// anywhere.
+files::Descriptor open_below(const files::NamedPlace& place) {
+  constexpr int kPlace = O_PATH | O_DIRECTORY | O_CLOEXEC;
+  files::Descriptor folder(::open(place.named.c_str(), kPlace));
+  for (std::size_t at = 0; folder && at < place.rest.size();) {
+    const std::size_t end = std::min(place.rest.find('/', at), place.rest.size());
+    const std::string name = place.rest.substr(at, end - at);
+    at = end + 1;
+    if (!name.empty()) folder = files::Descriptor(::openat(folder.get(), name.c_str(), kPlace | O_NOFOLLOW));
+  }
+  if (!folder) return folder;
+  return files::Descriptor(::openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
 Reply give_folder(const std::string& path) {
-  if (!files::is_named_path(path)) return refuse();
   if (files::is_dead_path(path)) return refuse(ETIMEDOUT);
-  return give(files::Descriptor(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+  int error = EACCES;
+  for (const files::NamedPlace& place : files::find_named_places(path)) {
+    files::Descriptor folder = open_below(place);
+    if (folder) return give(std::move(folder));
+    error = errno;
+  }
+  return refuse(error);
 }
 
 // True for programs, libraries and debug files. A core is the memory of a process, so it may contain secrets.
@@ -169,30 +201,70 @@ bool is_code(int fd) {
   return std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_type != ET_CORE;
 }
 
+// Copies a file into memory.
+Reply give_copy(int fd) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return refuse(errno);
+  if (static_cast<std::uint64_t>(status.st_size) > files::kMaxFileCopyBytes) return refuse(EFBIG);
+  files::Descriptor copy(::memfd_create("forksight-copy", MFD_CLOEXEC));
+  if (!copy) return refuse(errno);
+  std::vector<std::byte> piece(std::size_t{64} << 10U);
+  for (std::uint64_t at = 0; at < static_cast<std::uint64_t>(status.st_size);) {
+    const std::size_t got = files::read_at(fd, at, piece);
+    if (got == 0) break;
+    const ssize_t put = ::pwrite(copy.get(), piece.data(), got, static_cast<off_t>(at));
+    if (put <= 0) return refuse(put < 0 ? errno : ENOSPC);
+    at += static_cast<std::uint64_t>(put);
+  }
+  return give(std::move(copy));
+}
+
+// True for the file of a queue. Its path alone proves nothing: a process can mount any file at the path of a queue, in
+// a mount namespace of its own.
+bool is_queue(int fd) {
+  return ipc::is_queue_file(proc::read_link(fmt::format("/proc/self/fd/{}", fd)).value_or("")) &&
+         ipc::begins_as_queue(fd);
+}
+
 Reply give_file(const Request& request) {
   files::Descriptor file = !request.owner   ? files::open_regular(request.path)
                            : request.mapped ? files::open_mapped(*request.owner, request.path, request.mapped)
                                             : files::open_for(*request.owner, request.path);
   if (!file) return refuse(errno);
-  const bool may_read = files::is_named_path(request.path) || is_code(file.get()) ||
-                        ipc::is_queue_file(proc::read_link(fmt::format("/proc/self/fd/{}", file.get())).value_or(""));
-  return may_read ? give(std::move(file)) : refuse();
+  if (!files::is_named_path(request.path) && !is_code(file.get()) && !is_queue(file.get())) return refuse();
+  return request.number == 1 ? give_copy(file.get()) : give(std::move(file));
 }
 
 }  // namespace
 
-Reply grant(const Request& request, bool examines_processes) {
+Reply grant(const Request& request) {
   switch (request.wish) {
     case Wish::kFile: return give_file(request);
     case Wish::kFolder: return give_folder(request.path);
     case Wish::kStatus: return give_status(request.path);
-    case Wish::kEntry: return give_entry(request.path, examines_processes);
+    case Wish::kEntry: return give_entry(request.path);
     case Wish::kLink: return give_link(request.path);
     case Wish::kLinks: return give_links(request.path, request.number);
-    case Wish::kCalls: return examines_processes ? give_calls(request.path, request.number) : refuse();
+    case Wish::kCalls: return give_calls(request.path, request.number);
     case Wish::kSocket: return give(files::Descriptor(proc::open_diagnosis_of(request.number)));
   }
   return refuse();
+}
+
+bool reads_process(const Request& request) {
+  // What the work that examines no process reads: `queue inspect PID` the descriptors, find_libc() the mappings.
+  static constexpr std::array<std::string_view, 5> kOthers = {"fd", "maps", "stat", "status", "task"};
+  switch (request.wish) {
+    case Wish::kEntry: return std::ranges::find(kOthers, entry_of(request.path)) == kOthers.end();
+    case Wish::kCalls:
+    case Wish::kSocket: return true;
+    case Wish::kFile:
+    case Wish::kFolder:
+    case Wish::kStatus:
+    case Wish::kLink:
+    case Wish::kLinks: return false;
+  }
+  return true;
 }
 
 void serve_requests(int socket, bool examines_processes) {
@@ -202,7 +274,8 @@ void serve_requests(int socket, bool examines_processes) {
     const std::string_view bytes = files::receive_message(socket, room, unwanted);
     if (bytes.empty()) break;
     const auto request = files::decode_request(bytes);
-    const Reply reply = request ? grant(*request, examines_processes) : refuse(EINVAL);
+    const bool is_allowed = request && (examines_processes || !reads_process(*request));
+    const Reply reply = is_allowed ? grant(*request) : refuse(request ? EACCES : EINVAL);
     std::string answer(sizeof reply.error, '\0');
     std::memcpy(answer.data(), &reply.error, sizeof reply.error);
     answer += reply.bytes;

@@ -11,15 +11,19 @@ namespace forksight::guard {
 // - a file of /proc/PID and /proc/PID/task/TID, but nothing behind their links root and cwd;
 // - the text of a link there, and the system calls of all threads of a process;
 // - what stat(2) says about any file;
-// - a regular file, or a folder, that the caller has named (files::name_path()), or that is below such a folder;
+// - a regular file, or a folder, that the caller has named (files::name_path()), or that is below such a folder; below
+//   it, a link leads to no folder, and to a file only if the owner of the link may read the file;
 // - any other regular file only if it is a program, a library or a debug file (ELF, but no core), or the file of a
-//   queue. If the request has an owner, that user must be able to read the file;
+//   queue (by its path and its first bytes). If the request has an owner, that user must be able to read the file;
 // - a socket that asks the kernel about the sockets of a thread's network namespace.
-// If the work examines no processes, it grants only the files "maps" and "fd" of a process, and no memory.
 // A refused request has the error EACCES.
-files::Reply grant(const files::Request& request, bool examines_processes);
+files::Reply grant(const files::Request& request);
 
-// Answers requests from `socket` until the other end is closed. Then ends the process.
+// True if foreign code could use the reply to read the memory of a process, its environment or its state.
+bool reads_process(const files::Request& request);
+
+// Answers requests from `socket` until the other end is closed. Then ends the process. Unless `examines_processes`, it
+// refuses the requests that read a process.
 [[noreturn]] void serve_requests(int socket, bool examines_processes);
 
 }  // namespace forksight::guard

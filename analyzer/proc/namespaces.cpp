@@ -14,7 +14,7 @@ constexpr std::string_view kInitial = "pid:[4026531836]";  // PROC_PID_INIT_INO,
 
 std::optional<std::string> namespace_of(std::int32_t tid) { return read_link(proc_path(tid, "ns/pid")); }
 
-bool exists(std::int32_t tid) { return ::access(proc_path(tid, "stat").c_str(), F_OK) == 0; }
+bool exists(std::int32_t tid) { return has_entry(proc_path(tid, "stat")); }
 
 // Returns the numbers of a task in its nested pid namespaces. The number in the namespace of /proc, which is the
 // outermost one, comes first.
@@ -42,7 +42,7 @@ std::optional<std::string> find_foreign_proc() {
 }
 
 std::int32_t OwnNumbers::tid_of(std::int32_t own, std::uint32_t depth) {
-  if (depth <= 1) return ::access(task_path(pid_, own, "stat").c_str(), F_OK) == 0 ? own : 0;
+  if (depth <= 1) return has_entry(task_path(pid_, own, "stat")) ? own : 0;
   if (!tids_) {
     tids_.emplace();
     for (const std::int32_t tid : list_numbers(proc_path(pid_, "task")).numbers) {

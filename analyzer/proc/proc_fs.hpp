@@ -53,6 +53,10 @@ std::vector<Link> read_links(const std::string& folder, std::span<const std::int
 // Reads /proc/PID/task/TID/syscall of these threads. `tids` is sorted. Returns a text for each of them.
 std::vector<ReadText> read_calls(std::int32_t pid, std::span<const std::int32_t> tids);
 
+// True if /proc has this entry. access(2) would ask for the real user without capabilities, and from that user the
+// mount option hidepid hides the processes of other users.
+bool has_entry(const std::string& path);
+
 // Opens a file of /proc for reading. On failure, returns -1 and sets errno.
 int open_entry(const std::string& path);
 // Opens a folder of /proc, like opendir().

@@ -12,6 +12,7 @@
 #include <sys/ipc.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/sem.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -234,10 +235,27 @@ bool may_give_up_user() {
   return (now[0].effective & kNeeded) == kNeeded;
 }
 
+namespace {
+
+// The kernel does not apply `ulimit -u` to root. It applies it to the user whom this process gets, and this process
+// starts threads.
+void raise_process_limit() {
+  constexpr rlimit kNone{RLIM_INFINITY, RLIM_INFINITY};
+  rlimit now{};
+  if (::setrlimit(RLIMIT_NPROC, &kNone) == 0 || ::getrlimit(RLIMIT_NPROC, &now) != 0) return;
+  now.rlim_cur = now.rlim_max;
+  ::setrlimit(RLIMIT_NPROC, &now);
+}
+
+}  // namespace
+
 bool give_up_user(bool examines_processes) {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   Capabilities now{};
   if (::syscall(SYS_capget, &header, now.data()) != 0) return false;
+  // Tries capset() without changing anything. A filter of system calls may refuse it, and it is needed below.
+  if (::syscall(SYS_capset, &header, now.data()) != 0) return false;
+  raise_process_limit();
   const bool has_user = ::setgroups(0, nullptr) == 0 && ::prctl(PR_SET_KEEPCAPS, 1) == 0 &&
                         std::ranges::any_of(kUnusedUsers, [](uid_t user) {
                           return ::setresgid(user, user, user) == 0 && ::setresuid(user, user, user) == 0;

@@ -14,6 +14,7 @@
 #include "files/budgets.hpp"
 #include "files/debug_budget.hpp"
 #include "files/elf_tables.hpp"
+#include "files/opener.hpp"
 #include "symbols/debug_files.hpp"
 
 namespace forksight::symbols {
@@ -167,6 +168,7 @@ bool ElfModule::accept_split_file(const char* name, const char* folder) {
   // libdw opens these files one after another. If one of them is a FIFO, libdw waits for a writer. So each file is
   // checked before libdw opens it.
   bool is_some_good = false;
+  std::string unopened;
   for (const std::string& candidate : candidates) {
     const files::Descriptor file = files::open_for(owner_, candidate);
     if (!file && errno == ENOENT) continue;
@@ -179,7 +181,18 @@ bool ElfModule::accept_split_file(const char* name, const char* folder) {
     const files::DebugVerdict verdict = files::charge_debug_file(file.get(), tables.value(), candidate, true);
     add_limit(verdict.limit);
     if (!verdict.may_read) return false;
+    // libdw opens the file by its path, and cannot be given the descriptor that the opener has opened.
+    if (files::has_opener() && ::access(candidate.c_str(), R_OK) != 0) {
+      unopened = candidate;
+      continue;
+    }
     is_some_good = true;
+  }
+  if (!is_some_good && !unopened.empty()) {
+    add_limit(
+        fmt::format("{}: not everybody may read it, so root's report lacks the functions that were inlined; run "
+                    "forksight as the user of this file",
+                    unopened));
   }
   return is_some_good;
 }

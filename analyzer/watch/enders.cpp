@@ -484,7 +484,7 @@ class Search {
   }
 
   static std::int32_t process_of(std::int32_t tid, std::int32_t first) {
-    if (::access(proc::task_path(first, tid, "stat").c_str(), F_OK) == 0) return first;
+    if (proc::has_entry(proc::task_path(first, tid, "stat"))) return first;
     const proc::ReadText status = proc::read_file(proc::proc_path(tid, "status"));
     const auto field = status ? proc::find_field(status.text, "Tgid") : std::nullopt;
     return static_cast<std::int32_t>(field ? proc::parse_decimal(*field).value_or(0) : 0);

@@ -1,7 +1,5 @@
 #include "watch/sharers.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "proc/proc_fs.hpp"
@@ -25,7 +23,7 @@ void add_sharers(std::int32_t pid, const std::vector<std::int32_t>& sharers, std
 
 void find_owner_among(const std::vector<std::int32_t>& sharers, WaitFacts& facts) {
   for (const std::int32_t sharer : sharers) {
-    if (::access(proc::task_path(sharer, facts.word.owner, "stat").c_str(), F_OK) != 0) continue;
+    if (!proc::has_entry(proc::task_path(sharer, facts.word.owner, "stat"))) continue;
     facts.word.owner_is_gone = false;
     facts.wakers = {{sharer, facts.word.use == model::FutexUse::kMutex ? "mutex" : "rwlock", facts.word.owner}};
     return;

@@ -10,6 +10,7 @@
 
 #include "core.hpp"
 #include "failure.hpp"
+#include "names.hpp"
 #include "process.hpp"
 
 namespace forksight::ipc {
@@ -290,6 +291,8 @@ result<snapshot> inspect_file(result<detail::descriptor> file, uid_t user) {
 bool is_queue_file(std::string_view path) {
   return path.starts_with("/memfd:forksight-queue") || path.starts_with("/dev/shm/forksight-");
 }
+
+bool begins_as_queue(int fd) { return detail::begins_as_queue(fd); }
 
 result<snapshot> inspect(int fd) { return inspect(fd, geteuid()); }
 

@@ -242,7 +242,7 @@ bool request(std::span<const unsigned char> input) {
   const std::string bytes = files::encode_request(*wish);
   const auto again = files::decode_request(bytes);
   if (!again || files::encode_request(*again) != bytes) std::abort();
-  const files::Reply reply = guard::grant(*wish, true);
+  const files::Reply reply = guard::grant(*wish);
   if (reply.bytes.size() + sizeof reply.error > files::kMaxReplyBytes) std::abort();
   if (!reply.file) return true;
   struct stat status {};

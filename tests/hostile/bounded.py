@@ -1,5 +1,6 @@
 """Code that the tests of hostile files share. run() runs a command with a time limit, and measures its memory. Program starts a
-program that a test examines. Opened observes whether a file is opened. Both signal only processes that they started, by pid."""
+program that a test examines. Opened observes whether a file is opened. Mount mounts a file system. They signal only processes that
+they started, by pid."""
 import ctypes
 import os
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "cases"))
@@ -96,6 +98,32 @@ class Program:
         self.popen.wait()
         self.popen.stdin.close()
         self.popen.stdout.close()
+
+
+class Mount:
+    """A mounted FUSE file system (dead_mount.py). `arguments`: "--private" or nothing, and then the files."""
+
+    def __init__(self, folder, arguments):
+        self.server = subprocess.Popen([sys.executable, "-B", Path(__file__).with_name("dead_mount.py"), folder, *arguments],
+                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if self.server.stdout.read(1) != b"x":
+            error = self.server.stderr.read().decode()
+            self.end()
+            raise unittest.SkipTest(f"no FUSE file system can be mounted here: {error.strip().splitlines()[-1]}")
+
+    def die(self):
+        self.server.stdin.write(b"d")
+        self.server.stdin.flush()
+        assert self.server.stdout.read(1) == b"d"
+
+    def end(self):
+        """Makes the kernel abort all requests. Before that, a process that has a file of the mount open cannot end."""
+        if self.server.stdin.closed:
+            return
+        self.server.stdin.close()
+        self.server.wait()
+        self.server.stdout.close()
+        self.server.stderr.close()
 
 
 class Opened:

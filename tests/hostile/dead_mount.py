@@ -1,4 +1,4 @@
-"""dead_mount.py FOLDER FILE...: mounts a file system at FOLDER that contains copies of the files, with mode 755. After it has
+"""dead_mount.py FOLDER [--private] FILE...: mounts a file system at FOLDER that contains copies of the files, with mode 755. After it has
 read a line from standard input, it answers no further request, like a network mount whose server is down. It ends when standard
 input is closed. Then the kernel aborts all requests.
 
@@ -23,11 +23,12 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 class FileSystem:
-    def __init__(self, folder, paths):
+    def __init__(self, folder, paths, is_private):
         self.contents = [Path(path).read_bytes() for path in paths]
         self.names = [Path(path).name.encode() for path in paths]
         self.device = os.open("/dev/fuse", os.O_RDWR)
-        options = f"fd={self.device},rootmode={stat.S_IFDIR | 0o755:o},user_id={os.getuid()},group_id={os.getgid()},allow_other"
+        options = f"fd={self.device},rootmode={stat.S_IFDIR | 0o755:o},user_id={os.getuid()},group_id={os.getgid()}" + (
+            "" if is_private else ",allow_other")
         if libc.mount(b"forksight-test", os.fsencode(folder), b"fuse", 0, options.encode()) != 0:
             raise OSError(ctypes.get_errno(), "mount")
 
@@ -71,7 +72,8 @@ class FileSystem:
 
 def main():
     folder, *paths = sys.argv[1:]
-    system = FileSystem(folder, paths)
+    is_private = paths[0] == "--private"  # only the user who mounts it may use it
+    system = FileSystem(folder, paths[is_private:], is_private)
     is_dead, is_ready = False, False
     try:
         while True:

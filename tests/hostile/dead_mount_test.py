@@ -9,35 +9,11 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from bounded import Program, run, settle
+from bounded import Mount, Program, run, settle
 
 LIBRARY, HANGING, FORKSIGHT = sys.argv.pop(), sys.argv.pop(), sys.argv.pop()
 SILENT = "does not answer"
 LIMIT_S = 60  # `why` takes about three seconds on an idle machine
-
-
-class Mount:
-    def __init__(self, folder, paths):
-        self.server = subprocess.Popen([sys.executable, "-B", Path(__file__).with_name("dead_mount.py"), folder, *paths],
-                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        if self.server.stdout.read(1) != b"x":
-            error = self.server.stderr.read().decode()
-            self.end()
-            raise unittest.SkipTest(f"no FUSE file system can be mounted here: {error.strip().splitlines()[-1]}")
-
-    def die(self):
-        self.server.stdin.write(b"d")
-        self.server.stdin.flush()
-        assert self.server.stdout.read(1) == b"d"
-
-    def end(self):
-        """Makes the kernel abort all requests. Before that, a process that has a file of the mount open cannot end."""
-        if self.server.stdin.closed:
-            return
-        self.server.stdin.close()
-        self.server.wait()
-        self.server.stdout.close()
-        self.server.stderr.close()
 
 
 class DeadMount(unittest.TestCase):

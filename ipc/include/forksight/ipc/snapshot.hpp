@@ -77,6 +77,9 @@ struct snapshot {
 // true for a removed file.
 bool is_queue_file(std::string_view path);
 
+// True if the file behind a descriptor begins like a queue.
+bool begins_as_queue(int fd);
+
 // Reads the state of the queue behind a descriptor, or of the queue with that name. The caller does not become a
 // participant: it maps the segment read-only.
 result<snapshot> inspect(int fd);
