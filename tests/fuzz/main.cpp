@@ -1,11 +1,12 @@
 // fuzz TARGET CORPUS RUNS [SEED]: passes RUNS inputs to one target. The first inputs are the files in the folder
 // CORPUS, the next ones the target's own seeds. All others are changed copies of these. The same SEED gives the same
 // inputs. A child process runs the target. If it crashes, or if one run takes longer than 20 seconds, the input is
-// written into the current folder, and the exit status is 1. CORPUS contains an input of each shape, and each input that
-// once showed a defect. It must not be empty.
+// written into the current folder, and the exit status is 1. CORPUS contains an input of each shape, and each input
+// that once showed a defect. It must not be empty.
 //
 // fuzz TARGET CORPUS --write: writes the target's own seeds into the folder CORPUS.
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,9 +28,11 @@ namespace forksight::fuzz {
 namespace {
 
 constexpr std::size_t kMaxInput = std::size_t{1} << 20U;
-constexpr unsigned kSecondsOfARun = 20;
+constexpr long kSecondsOfARun = 20;        // of the processor, for one input
+constexpr unsigned kSecondsOfAWait = 600;  // by the clock: an input must not make the reader sleep for ever
 
-// Memory that parent and child share. The child stores its current input there, so that the parent has it after a crash.
+// Memory that parent and child share. The child stores its current input there, so that the parent has it after a
+// crash.
 struct Shared {
   std::uint64_t runs;
   std::uint64_t accepted;
@@ -148,7 +151,9 @@ class Mutator {
 void run_one(const Target& target, const Bytes& bytes, Shared& shared) {
   shared.size = std::min(bytes.size(), kMaxInput);
   std::copy_n(bytes.begin(), shared.size, shared.input);
-  ::alarm(kSecondsOfARun);
+  const itimerval limit{{0, 0}, {kSecondsOfARun, 0}};
+  ::setitimer(ITIMER_PROF, &limit, nullptr);
+  ::alarm(kSecondsOfAWait);
   if (target.run({shared.input, shared.size})) ++shared.accepted;
   ++shared.runs;
 }
@@ -183,7 +188,8 @@ int fuzz(const Target& target, const std::filesystem::path& corpus, std::uint64_
   }
   for (Bytes& bytes : target.seeds()) {
     if (bytes.empty() || !target.run(bytes)) {
-      std::fprintf(stderr, "%s: the target refuses seed %zu, so this test would try too little\n", target.name, good.size());
+      std::fprintf(stderr, "%s: the target refuses seed %zu, so this test would try too little\n", target.name,
+                   good.size());
       return 1;
     }
     good.push_back(std::move(bytes));
