@@ -4,8 +4,8 @@
 
 namespace forksight::proc {
 
-// True if this process runs as root and has the capabilities that give_up_user() needs, and CAP_SYS_PTRACE. A process
-// with CAP_SYS_PTRACE can still watch another process that has given up its user.
+// True if this process runs as root and has the capabilities that give_up_user() needs, CAP_SYS_PTRACE and
+// CAP_KILL. With these two, a process can still watch and end another process that has given up its user.
 bool may_give_up_user();
 
 // Changes the user of this process to one that no account has, and drops all groups and capabilities. If

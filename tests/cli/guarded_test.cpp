@@ -26,6 +26,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstddef>
 #include <cstdio>
@@ -351,6 +352,35 @@ TEST(Guarded, ReaderOfRootHasGivenUpItsUser) {
     EXPECT_EQ(ended.status, 0) << ended.text;
   }
   ::unlink(file.c_str());
+}
+
+// Root without CAP_KILL may not signal another user, so a reader of another user would outlive it.
+TEST(Guarded, ReaderOfRootThatMayNotKillEndsToo) {
+  std::fflush(nullptr);
+  const pid_t tester = ::fork();
+  if (tester == 0) {
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    __user_cap_data_struct has[_LINUX_CAPABILITY_U32S_3] = {};
+    if (::syscall(SYS_capget, &header, has) != 0) ::_exit(2);
+    has[0].effective &= ~(1U << CAP_KILL);
+    has[0].permitted &= ~(1U << CAP_KILL);
+    if (::syscall(SYS_capset, &header, has) != 0) ::_exit(2);
+    const Ended ended = run(
+        [](const files::Reader&) {
+          std::fprintf(stderr, "%d\n", ::getpid());
+          ::sleep(30);
+          return 0;
+        },
+        SIGTERM);
+    const pid_t reader = std::atoi(ended.text.c_str());
+    if (reader <= 0 || !WIFSIGNALED(ended.status) || WTERMSIG(ended.status) != SIGTERM) ::_exit(3);
+    // The reader has no parent any more. So init waits for it, which may take a moment.
+    for (int i = 0; i < 100 && ::kill(reader, 0) == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    ::_exit(proc::is_ending({reader, proc::read_stat(reader) ? proc::read_stat(reader)->start_ticks : 0}) ? 0 : 4);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(tester, &status, 0), tester);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 // The filter must allow the calls of image/stop.cpp: it stops a thread, reads its registers, and sets rax so that an

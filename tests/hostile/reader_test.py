@@ -60,7 +60,7 @@ class Traced:
             self.filtering.discard(pid)
             if rest.endswith("= 0"):
                 self.filtered.add(pid)
-        elif re.match(r"setresuid\([1-9].* = 0$", rest):
+        elif re.match(r"(setresuid\([1-9]|<\.\.\. setresuid resumed).* = 0$", rest):
             self.without_user.add(pid)
         elif rest.startswith("execve("):
             self.commands[pid] = rest
