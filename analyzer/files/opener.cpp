@@ -34,6 +34,16 @@ struct Head {
   std::uint32_t path_bytes;
 };
 
+// True if the mount option hidepid hides the processes of other users from this process. Each pid namespace has a
+// process 1. A process with CAP_SYS_PTRACE sees all processes.
+bool are_processes_hidden() {
+  static const bool kAreHidden = [] {
+    struct stat status {};
+    return ::stat("/proc/self", &status) == 0 && ::stat("/proc/1", &status) != 0;
+  }();
+  return kAreHidden;
+}
+
 [[noreturn]] void end_without_opener() {
   constexpr std::string_view kText =
       "forksight: error: the process that opens files for forksight has ended, so the report would be incomplete\n";
@@ -45,7 +55,10 @@ struct Head {
 
 void use_opener(int socket) { g_opener = socket; }
 bool has_opener() { return g_opener >= 0; }
-bool may_help(int error) { return has_opener() && (error == EACCES || error == EPERM); }
+bool may_help(int error) {
+  if (!has_opener()) return false;
+  return error == EACCES || error == EPERM || (error == ENOENT && are_processes_hidden());
+}
 
 std::string encode_request(const Request& request) {
   const Owner owner = request.owner.value_or(Owner{});

@@ -54,7 +54,8 @@ struct Reply {
 // Sends requests through `socket` from now on. The process that parses calls this before it starts threads.
 void use_opener(int socket);
 bool has_opener();
-// True if an opener may succeed where a call of this process has failed with `error`.
+// True if an opener may succeed where a call of this process has failed with `error`. With the mount option hidepid, a
+// call for an entry of /proc fails with ENOENT.
 bool may_help(int error);
 
 // Sends a request and waits for the reply. If the opener has ended, this function ends the process with status 3,

@@ -25,6 +25,14 @@ kill -9 $!
 exit $status
 """
 
+HIDE_FROM_QUEUE = """mount -t proc -o hidepid=2 proc /proc || exit 77
+sleep 60 3< "$2" &
+"$1" queue inspect /proc/$!/fd/3
+status=$?
+kill -9 $!
+exit $status
+"""
+
 
 class Root(unittest.TestCase):
     def setUp(self):
@@ -53,6 +61,17 @@ class Root(unittest.TestCase):
         [finding] = json.loads(done.out)["findings"]
         self.assertEqual(finding["rule"], "self-deadlock", finding)
         self.assertTrue(finding["culprit"]["holder"]["alive"])
+
+    def test_the_descriptors_of_hidden_processes_are_seen(self):
+        """The reader of this command has no CAP_SYS_PTRACE, so /proc hides the process from it."""
+        place = self.folder / "file"
+        place.write_text("no queue")
+        place.chmod(0o600)
+        done = run(["unshare", "--mount", "--pid", "--fork", "sh", "-c", HIDE_FROM_QUEUE, "sh", FORKSIGHT, place])
+        if done.status == 77:
+            self.skipTest("a new /proc cannot be mounted here")
+        self.assertEqual(done.status, 3, done.text)
+        self.assertIn("a header alone has", done.err)
 
     def test_the_limit_of_processes_does_not_hold_for_the_reader(self):
         _, most = resource.getrlimit(resource.RLIMIT_NPROC)
