@@ -27,10 +27,12 @@ enum class Wish : std::uint32_t {
   kEntry,   // a file or folder of /proc/PID: a descriptor for reading
   kLink,    // the text of a symbolic link of /proc/PID
   // The texts of the links in /proc/PID/fd, from the descriptor `number` on, as many as fit into a reply. For each
-  // link: the descriptor, a blank, the text, a NUL.
+  // link: the descriptor, a blank, the text, a NUL. After the last link of the folder: one more NUL.
   kLinks,
   // The contents of /proc/PID/task/TID/syscall for the threads of /proc/PID/task, from the thread `number` on, as many
   // as fit into a reply. For each thread: its id, a blank, 0 (read), 1 (gone) or 2 (refused), a blank, the text, a NUL.
+  // After
+  // the last thread: one more NUL.
   kCalls,
   kSocket,  // a NETLINK_SOCK_DIAG socket in the network namespace of a thread
 };

@@ -141,8 +141,9 @@ Reply give_links(const std::string& folder, std::int32_t first) {
   for (auto fd = std::ranges::lower_bound(listed.numbers, first); fd != listed.numbers.end(); ++fd) {
     const auto text = proc::read_link(fmt::format("{}/{}", folder, *fd));
     if (!text) continue;
-    if (!add_line(reply, fmt::format("{} {}", *fd, *text))) break;
+    if (!add_line(reply, fmt::format("{} {}", *fd, *text))) return reply;
   }
+  add_line(reply, "");
   return reply;
 }
 
@@ -154,8 +155,9 @@ Reply give_calls(const std::string& folder, std::int32_t first) {
   for (auto tid = std::ranges::lower_bound(listed.numbers, first); tid != listed.numbers.end(); ++tid) {
     const proc::ReadText call = proc::read_file(fmt::format("{}/{}/syscall", folder, *tid));
     const int outcome = call ? 0 : call.outcome == proc::ReadOutcome::kGone ? 1 : 2;
-    if (!add_line(reply, fmt::format("{} {} {}", *tid, outcome, call.text))) break;
+    if (!add_line(reply, fmt::format("{} {} {}", *tid, outcome, call.text))) return reply;
   }
+  add_line(reply, "");
   return reply;
 }
 

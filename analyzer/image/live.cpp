@@ -59,13 +59,13 @@ void read_threads(Image& image, std::vector<std::int32_t>& stoppable) {
   std::int32_t tracer = 0;
   std::size_t stopped = 0;
   bool refused = false;
-  for (const std::int32_t tid : proc::list_numbers(proc::proc_path(image.pid, "task")).numbers) {
-    const auto sample = proc::sample_thread(image.pid, tid, refused);
+  const std::vector<std::int32_t> tids = proc::list_numbers(proc::proc_path(image.pid, "task")).numbers;
+  for (const auto& sample : proc::sample_threads(image.pid, tids, refused)) {
     if (!sample) continue;  // the thread has just ended
     image.threads.push_back(make_thread(*sample));
     if (sample->status.tracer != 0) tracer = sample->status.tracer;
     if (sample->status.state == 'T' || sample->status.state == 't') ++stopped;
-    if (sample->status.tracer == 0 && may_be_stopped(image.threads.back())) stoppable.push_back(tid);
+    if (sample->status.tracer == 0 && may_be_stopped(image.threads.back())) stoppable.push_back(sample->tid);
   }
   std::stable_partition(image.threads.begin(), image.threads.end(),
                         [&](const Thread& thread) { return thread.tid == image.pid; });

@@ -154,10 +154,10 @@ class Look {
     std::map<std::int32_t, std::set<std::int32_t>> busy;
     const auto running = [&](std::int32_t pid) {
       std::set<std::int32_t> tids;
-      for (const std::int32_t tid : proc::list_numbers(proc::proc_path(pid, "task")).numbers) {
-        bool refused = false;
-        const auto thread = proc::sample_thread(pid, tid, refused);
-        if (thread && thread->status.state == 'R') tids.insert(tid);
+      bool refused = false;
+      const std::vector<std::int32_t> all = proc::list_numbers(proc::proc_path(pid, "task")).numbers;
+      for (const auto& thread : proc::sample_threads(pid, all, refused)) {
+        if (thread && thread->status.state == 'R') tids.insert(thread->tid);
       }
       return tids;
     };

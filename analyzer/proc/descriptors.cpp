@@ -144,6 +144,15 @@ std::vector<Descriptor> list_descriptors(std::int32_t pid) {
   return all;
 }
 
+std::vector<DescriptorLink> list_links(std::int32_t pid) {
+  std::vector<DescriptorLink> all;
+  for (const std::int32_t tid : find_tables(pid)) {
+    const std::string folder = proc_path(tid, "fd");
+    for (auto& [fd, text] : read_links(folder, list_numbers(folder).numbers)) all.push_back({tid, fd, std::move(text)});
+  }
+  return all;
+}
+
 std::vector<Holder> find_holders(const std::set<std::string>& objects, const std::set<std::int32_t>& must_read,
                                  std::set<std::int32_t>& refused) {
   std::vector<Holder> holders;
@@ -164,12 +173,11 @@ std::vector<Holder> find_holders(const std::set<std::string>& objects, const std
 std::set<std::string> find_sockets_with_descriptors(const std::set<std::int32_t>& pids) {
   std::set<std::string> found;
   for (const std::int32_t pid : pids) {
-    for (const auto& [tid, fd] : list_descriptors(pid)) {
-      auto link = read_link(link_path(tid, fd));
-      if (!link || !parse_socket_link(*link)) continue;
+    for (auto& [tid, fd, link] : list_links(pid)) {
+      if (!parse_socket_link(link)) continue;
       const std::string fdinfo = read_fdinfo(tid, fd).text;
       const auto waiting = find_field(fdinfo, "scm_fds");
-      if (waiting && *waiting != "0") found.insert(std::move(*link));
+      if (waiting && *waiting != "0") found.insert(std::move(link));
     }
   }
   return found;

@@ -44,6 +44,14 @@ struct Descriptor {
 // The descriptors of all tables of the process.
 std::vector<Descriptor> list_descriptors(std::int32_t pid);
 
+struct DescriptorLink {
+  std::int32_t tid = 0;  // a living thread that has the descriptor
+  std::int32_t fd = 0;
+  std::string text;  // of the link /proc/TID/fd/FD
+};
+// The links of the descriptors of all tables of the process, without those that cannot be read.
+std::vector<DescriptorLink> list_links(std::int32_t pid);
+
 // The object of descriptor `fd`. `tid`: a living thread that has the descriptor.
 Object find_object(std::int32_t tid, std::int32_t fd);
 

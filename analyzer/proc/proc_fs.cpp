@@ -129,6 +129,7 @@ std::optional<std::vector<Link>> ask_for_texts(files::Wish wish, const std::stri
     while (!rest.empty()) {
       const std::string_view line = rest.substr(0, rest.find('\0'));
       rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+      if (line.empty()) return texts;
       const std::size_t blank = line.find(' ');
       const auto number = parse_decimal(line.substr(0, blank));
       if (blank == std::string_view::npos || !number || *number < first || *number >= INT32_MAX) return texts;

@@ -61,9 +61,8 @@ bool has_io_uring(std::int32_t tid, const std::vector<Mapping>& mappings) {
   // An io_uring may be mapped while no descriptor is open, or open while it is not mapped.
   const auto is_ring = [](const Mapping& one) { return one.path.find("[io_uring]") != std::string::npos; };
   if (std::ranges::any_of(mappings, is_ring)) return true;
-  return std::ranges::any_of(list_descriptors(tid), [](const Descriptor& one) {
-    const auto link = read_link(proc_path(one.tid, "fd/" + std::to_string(one.fd)));
-    return link && link->find("[io_uring]") != std::string::npos;
+  return std::ranges::any_of(list_links(tid), [](const DescriptorLink& one) {
+    return one.text.find("[io_uring]") != std::string::npos;
   });
 }
 

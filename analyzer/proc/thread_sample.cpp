@@ -50,26 +50,36 @@ std::optional<ThreadSample> sample_thread(std::int32_t pid, std::int32_t tid, bo
   return thread;
 }
 
+std::vector<std::optional<ThreadSample>> sample_threads(std::int32_t pid, std::span<const std::int32_t> tids,
+                                                        bool& refused) {
+  std::vector<std::optional<ThreadSample>> threads;
+  threads.reserve(tids.size());
+  for (const std::int32_t tid : tids) threads.push_back(sample_status(pid, tid, refused));
+  // A system call is read after the status. If the next sample has the same status, the thread has not run since, so it
+  // is in this call.
+  const std::vector<ReadText> texts = read_calls(pid, tids);
+  for (std::size_t at = 0; at < texts.size(); ++at) {
+    std::optional<ThreadSample>& thread = threads[at];
+    if (!thread || thread->ended()) continue;
+    const auto call = parse_call(pid, thread->tid, texts[at], refused);
+    if (call) {
+      thread->call = *call;
+    } else {
+      thread.reset();
+    }
+  }
+  return threads;
+}
+
 std::optional<Round> sample_round(std::int32_t pid, bool& refused) {
   const ListedNumbers tids = list_numbers(proc_path(pid, "task"));
   refused = refused || tids.outcome == ReadOutcome::kRefused;
   if (tids.numbers.empty()) return std::nullopt;
   Round round;
   round.threads.reserve(tids.numbers.size());
-  for (const std::int32_t tid : tids.numbers) {
-    auto thread = sample_status(pid, tid, refused);
+  for (auto& thread : sample_threads(pid, tids.numbers, refused)) {
     if (!thread) return std::nullopt;
     round.threads.push_back(std::move(*thread));
-  }
-  // A system call is read after the status. If the next round finds the same status, the thread has not run since, so
-  // it is in this call.
-  const std::vector<ReadText> texts = read_calls(pid, tids.numbers);
-  for (std::size_t at = 0; at < texts.size(); ++at) {
-    ThreadSample& thread = round.threads[at];
-    if (thread.ended()) continue;
-    const auto call = parse_call(pid, thread.tid, texts[at], refused);
-    if (!call) return std::nullopt;
-    thread.call = *call;
   }
   return round;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -34,6 +35,10 @@ std::optional<Syscall> read_call(std::int32_t pid, std::int32_t tid, bool& refus
 
 // Reads one thread; nullopt if it no longer exists, or if the kernel refuses (then `refused` is set).
 std::optional<ThreadSample> sample_thread(std::int32_t pid, std::int32_t tid, bool& refused);
+
+// Reads these threads. `tids` is sorted. Returns a sample for each of them, or nullopt, as sample_thread() does.
+std::vector<std::optional<ThreadSample>> sample_threads(std::int32_t pid, std::span<const std::int32_t> tids,
+                                                        bool& refused);
 
 // Reads all threads that exist now; nullopt if one disappeared during the read, or if the kernel refuses.
 std::optional<Round> sample_round(std::int32_t pid, bool& refused);
