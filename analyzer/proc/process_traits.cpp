@@ -61,9 +61,8 @@ bool has_io_uring(std::int32_t tid, const std::vector<Mapping>& mappings) {
   // An io_uring may be mapped while no descriptor is open, or open while it is not mapped.
   const auto is_ring = [](const Mapping& one) { return one.path.find("[io_uring]") != std::string::npos; };
   if (std::ranges::any_of(mappings, is_ring)) return true;
-  return std::ranges::any_of(list_links(tid), [](const DescriptorLink& one) {
-    return one.text.find("[io_uring]") != std::string::npos;
-  });
+  return std::ranges::any_of(
+      list_links(tid), [](const DescriptorLink& one) { return one.text.find("[io_uring]") != std::string::npos; });
 }
 
 bool has_libc(const std::vector<Mapping>& mappings) {
@@ -72,15 +71,8 @@ bool has_libc(const std::vector<Mapping>& mappings) {
   });
 }
 
-namespace {
-
-// The largest size that the mapped memory of a process has ever had. /proc shows it to every user.
-struct Peak {
-  bool is_readable = false;
-  std::uint64_t kilobytes = 0;  // 0: the process has no memory
-};
-
-Peak read_peak(std::int32_t tid) {
+// /proc shows the peak to every user.
+MemorySharers::Peak MemorySharers::read_peak(std::int32_t tid) {
   const ReadText status = read_file(proc_path(tid, "status"));
   if (!status) return {status.outcome == ReadOutcome::kGone, 0};
   std::string_view field = find_field(status.text, "VmPeak").value_or("0");
@@ -88,18 +80,33 @@ Peak read_peak(std::int32_t tid) {
   return {true, static_cast<std::uint64_t>(parse_decimal(field).value_or(0))};
 }
 
+void MemorySharers::read_peaks() {
+  for (std::map<std::int32_t, Peak>& peaks : peaks_) {
+    for (const std::int32_t pid : all_) peaks.emplace(pid, read_peak(pid));
+  }
+}
+
 // For two processes whose memory the kernel refuses to compare: false if their peaks show that they do not share it.
-// The peak belongs to the memory and never shrinks. So two processes that share their memory cannot have different
-// peaks at the same moment. nullopt: a peak cannot be read.
-std::optional<bool> may_share(std::int32_t tid, std::int32_t other) {
-  const Peak before = read_peak(tid);
-  const Peak peak = read_peak(other);
-  const Peak after = read_peak(tid);
+// The peak belongs to the memory and never shrinks. So if two processes share their memory, the peak of one of them is
+// at least the earlier peak of the other one, and at most its later peak. nullopt: a peak cannot be read.
+std::optional<bool> MemorySharers::may_share(std::int32_t pid, std::int32_t tid, std::int32_t other) {
+  if (peaks_.front().empty()) read_peaks();
+  Peak before;
+  Peak peak;
+  Peak after;
+  if (tid == pid && peaks_.front().contains(pid)) {
+    // The first reading of all processes was over when the second one began.
+    before = peaks_[0].at(pid);
+    peak = peaks_[1].at(other);
+    after = peaks_[2].at(pid);
+  } else {
+    before = read_peak(tid);
+    peak = read_peak(other);
+    after = read_peak(tid);
+  }
   if (!peak.is_readable || before.kilobytes == 0 || after.kilobytes == 0) return std::nullopt;
   return before.kilobytes <= peak.kilobytes && peak.kilobytes <= after.kilobytes;
 }
-
-}  // namespace
 
 MemorySharers::MemorySharers() {
   for (const std::int32_t pid : list_numbers("/proc").numbers) {
@@ -128,7 +135,7 @@ Sharing MemorySharers::find(std::int32_t pid, std::int32_t tid, std::vector<std:
     // other process has ended, or is a kernel thread.
     if (order < 0 && errno != EPERM && errno != ESRCH && errno != EACCES) return Sharing::kUnknown;
     if (order < 0 && errno != ESRCH) {
-      const auto perhaps = may_share(tid, other);
+      const auto perhaps = may_share(pid, tid, other);
       is_hidden = is_hidden || !perhaps;
       if (perhaps == true) found.push_back(other);
     }

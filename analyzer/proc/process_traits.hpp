@@ -3,6 +3,7 @@
 //  other threads go on. /proc/TID works for threads, too.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -38,7 +39,18 @@ class MemorySharers {
   Sharing find(std::int32_t pid, std::int32_t tid, std::vector<std::int32_t>& sharers);
 
  private:
+  // The largest size that the mapped memory of a process has ever had.
+  struct Peak {
+    bool is_readable = false;
+    std::uint64_t kilobytes = 0;  // 0: the process has no memory
+  };
+  static Peak read_peak(std::int32_t tid);
+  std::optional<bool> may_share(std::int32_t pid, std::int32_t tid, std::int32_t other);
+  void read_peaks();
+
   std::vector<std::int32_t> all_;
+  // The peaks of all processes, read three times, one process after the other. Empty until one is needed.
+  std::array<std::map<std::int32_t, Peak>, 3> peaks_;
   // maps the pid of each process whose answer is known to the processes that share its memory
   std::map<std::int32_t, std::vector<std::int32_t>> found_;
 };
