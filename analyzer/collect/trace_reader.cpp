@@ -54,7 +54,8 @@ void TraceReader::tell_limits() {
                     trace_.bad_references()));
   if (has_module_without_path_) say("the path of a program or library was not recorded, so its functions have no names");
   if (modules_left_out_ > 0)
-    say(fmt::format("{} modules were left out, because the trace lists more of them than a process can have", modules_left_out_));
+    say(fmt::format("{} modules were left out, because the trace lists more of them than a process can have",
+                    modules_left_out_));
   if (notes_.left_out() > 0) say(fmt::format("{} more notes about its processes were left out", notes_.left_out()));
   if (locks_.free_locks_touched() > 0)
     say(fmt::format("{} operations on locks that nobody held at the fork were ignored", locks_.free_locks_touched()));

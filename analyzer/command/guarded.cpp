@@ -1,12 +1,10 @@
 #include "command/guarded.hpp"
 
-#include <fmt/core.h>
 #include <sys/wait.h>
 
 #include <array>
 #include <chrono>
 #include <csignal>
-#include <cstring>
 #include <functional>
 #include <optional>
 #include <string>
@@ -127,15 +125,13 @@ int run_guarded(const guard::Work& work, const GuardedOptions& options) {
       work, {.next_signal = [&] { return passed.next(); },
              .in_child = [&] { signals.restore(); },
              .on_output = options.output == Output::kAtOnce ? write_out : std::function<bool(std::string_view)>(),
-             .limit = options.limit,
+             // A server that is asked may send debug information for many minutes.
+             .limit = symbols::may_ask_servers() ? std::nullopt : options.limit,
              .examines_processes = options.examines_processes});
   if (answer.has_child) return finish(answer, signals);
   signals.restore();
   if (proc::may_give_up_user()) {
-    say_error(
-        fmt::format("no process could be started that reads for forksight ({}). Root reads data of other users only "
-                    "in such a process",
-                    std::strerror(answer.error)));
+    say_error(guard::describe_failure(answer));
     return as_int(ExitStatus::kUnreadable);
   }
   // No child could be made. This process does nothing after the work, so it can give up the same rights.

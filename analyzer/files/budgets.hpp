@@ -91,6 +91,9 @@ inline constexpr std::size_t kMaxCopyBytes = std::size_t{64} << 20U;
 // The bytes of all mapped files of one process that are copied out of its memory.
 inline constexpr std::size_t kMaxCopiesBytes = std::size_t{512} << 20U;
 
+// The size of a file that is copied into memory, because it is on a FUSE mount that only root may use.
+inline constexpr std::uint64_t kMaxFileCopyBytes = std::uint64_t{256} << 20U;
+
 // Memory that is searched for the objects of multiprocessing's locks, in one run of the command. A large training
 // process has some 100 MB of small Python objects.
 inline constexpr std::uint64_t kMaxSemaphoreSearchBytes = std::uint64_t{512} << 20U;

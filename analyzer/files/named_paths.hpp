@@ -10,6 +10,7 @@ namespace forksight::files {
 
 // Notes a path of the command line. Call it before a process is started that reads the file.
 void name_path(std::string path);
+
 struct NamedPlace {
   std::string named;  // the path that the caller has named
   std::string rest;   // the part of the asked path after it; "" for the named path itself

@@ -179,4 +179,14 @@ Reply ask_opener(Wish wish, const std::string& path, std::int32_t number) {
   return ask_opener(request);
 }
 
+DIR* open_folder(const std::string& folder, Wish wish) {
+  DIR* const directory = ::opendir(folder.c_str());
+  if (directory != nullptr || !may_help(errno)) return directory;
+  Reply reply = ask_opener(wish, folder);
+  errno = reply.error;
+  DIR* const opened = reply.file ? ::fdopendir(reply.file.get()) : nullptr;
+  if (opened != nullptr) (void)reply.file.release();  // closedir() closes it
+  return opened;
+}
+
 }  // namespace forksight::files

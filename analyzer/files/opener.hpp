@@ -4,6 +4,7 @@
 // file, and parses nothing.
 #pragma once
 
+#include <dirent.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -66,12 +67,15 @@ Reply ask_opener(const Request& request);
 // Asks for something that has neither an owner nor a mapping.
 Reply ask_opener(Wish wish, const std::string& path, std::int32_t number = 0);
 
+// Opens a folder for readdir(). If this process may not open it, asks for `wish` (kFolder or kEntry). On failure,
+// returns null and sets errno.
+DIR* open_folder(const std::string& folder, Wish wish);
+
 // The bytes of a request. decode_request() returns nullopt for bytes that are no request.
 std::string encode_request(const Request& request);
 std::optional<Request> decode_request(std::string_view bytes);
 inline constexpr std::size_t kMaxRequestBytes = std::size_t{320} << 10U;  // a path, and 65,536 groups
 inline constexpr std::size_t kMaxReplyBytes = std::size_t{64} << 10U;
-inline constexpr std::uint64_t kMaxFileCopyBytes = std::uint64_t{256} << 20U;  // of a file that is copied to memory
 
 // Receives one message of at most `room.size()` bytes, and the descriptor that came with it. Returns the bytes of the
 // message, which lie in `room`; "" if the other end is closed.

@@ -21,26 +21,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-DIR* open_folder(const fs::path& folder) {
-  if (is_dead_path(folder.string())) {
-    errno = ETIMEDOUT;
-    return nullptr;
-  }
-  DIR* const directory = ::opendir(folder.c_str());
-  if (directory != nullptr || !may_help(errno)) return directory;
-  Reply reply = ask_opener(Wish::kFolder, folder.string());
-  DIR* const opened = reply.file ? ::fdopendir(reply.file.get()) : nullptr;
-  if (opened != nullptr) {
-    (void)reply.file.release();  // closedir() closes it
-  } else if (reply.error != 0) {
-    errno = reply.error;
-  }
-  return opened;
-}
-
 // Calls `visit` for each entry but "." and "..", and tells it whether the entry is a folder. Returns an errno, or 0.
 int visit_entries(const fs::path& folder, const std::function<void(const fs::path&, bool is_folder)>& visit) {
-  DIR* const directory = open_folder(folder);
+  if (is_dead_path(folder.string())) return ETIMEDOUT;
+  DIR* const directory = open_folder(folder.string(), Wish::kFolder);
   if (directory == nullptr) return errno;
   for (errno = 0; const dirent* const entry = ::readdir(directory); errno = 0) {
     const std::string_view name = entry->d_name;

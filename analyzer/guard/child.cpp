@@ -58,6 +58,10 @@ using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr auto kPace = 200ms;
+// How long this process waits after SIGKILL until the other one has ended. On a busy machine, a process may get a
+// processor late. A process that a file system blocks does not end at all.
+constexpr std::chrono::milliseconds kPatience{2000};
+constexpr std::chrono::milliseconds kShortPatience{100};
 // The exit status of a child whose work has thrown an exception. A command that could not read its evidence has the
 // same status.
 constexpr int kFailed = 3;
@@ -69,10 +73,29 @@ struct Pipe {
   int write = -1;
 };
 
+// The caller may have closed standard input, output or error. The child puts other files at their numbers, so the
+// descriptors for the child must have higher ones. Closes `fd`, and returns a copy of it; -1: there is none.
+int move_up(int fd) {
+  if (fd < 0 || fd > STDERR_FILENO) return fd;
+  const int copy = ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  ::close(fd);
+  return copy;
+}
+
+// Moves both ends up. If that fails, closes both.
+bool move_up(int (&ends)[2]) {
+  for (int& end : ends) end = move_up(end);
+  if (ends[0] >= 0 && ends[1] >= 0) return true;
+  const int error = errno;
+  for (const int end : ends) ::close(end);
+  errno = error;
+  return false;
+}
+
 // The descriptors are -1 if no pipe could be made.
 Pipe make_pipe() {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return {};
+  if (::pipe2(ends, O_CLOEXEC) != 0 || !move_up(ends)) return {};
   // A process that the child started may keep the pipe open. So this process never waits in read().
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
   return Pipe{ends[0], ends[1]};
@@ -159,7 +182,7 @@ std::optional<Opener> start_opener(bool examines_processes) {
   // libdebuginfod writes to the caller's cache, so a child that asks a server keeps its user.
   if (!proc::may_give_up_user() || symbols::may_ask_servers()) return Opener{};
   int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return std::nullopt;
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0 || !move_up(ends)) return std::nullopt;
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid == 0) {
@@ -328,22 +351,23 @@ class Watcher {
 
 // Sends SIGKILL. If a call for a file blocks the child, the child ends only when the file system answers or is
 // unmounted. Until then it counts as a process of forksight.
-void abandon(pid_t child) {
+void abandon(pid_t child, std::chrono::milliseconds patience) {
   ::kill(child, SIGKILL);
-  constexpr int kShortTries = 40;
-  constexpr int kTries = 140;
-  for (int i = 0; i < kTries; ++i) {
+  const Clock::time_point start = Clock::now();
+  for (;;) {
     if (::waitpid(child, nullptr, WNOHANG) == child) return;
-    std::this_thread::sleep_for(i < kShortTries ? 50us : 1000us);
+    const auto waited = Clock::now() - start;
+    if (waited > patience) break;
+    std::this_thread::sleep_for(waited < 2ms ? 50us : 1000us);
   }
   proc::note_own_process(child);
   g_has_abandoned = true;
 }
 
-void end_opener(const Opener& opener) {
+void end_opener(const Opener& opener, std::chrono::milliseconds patience) {
   if (opener.pid == 0) return;
   ::close(opener.socket);
-  abandon(opener.pid);
+  abandon(opener.pid, patience);
 }
 
 }  // namespace
@@ -366,7 +390,7 @@ Answer run_child(const Work& work, const Options& options) {
       answer.error = errno;
       close_pipe(out);
       close_pipe(error);
-      if (opener) end_opener(*opener);
+      if (opener) end_opener(*opener, kPatience);
       answer.has_child = false;
       return answer;
     }
@@ -376,15 +400,15 @@ Answer run_child(const Work& work, const Options& options) {
     ::close(out.read);
     ::close(error.read);
     if (end.status) {
-      end_opener(*opener);
+      end_opener(*opener, kPatience);
       answer.failure = end.failure;
       answer.status = *end.status;
       answer.out = std::move(end.out);
       answer.is_output_refused = end.is_output_refused;
       return answer;
     }
-    abandon(child);
-    end_opener(*opener);
+    abandon(child, kShortPatience);
+    end_opener(*opener, kShortPatience);
     answer.failure = end.failure == Failure::kNone ? Failure::kDeadPlace : end.failure;
     bool is_new = false;
     for (files::DeadPlace& place : end.dead_places) is_new = files::add_dead_place(std::move(place)) || is_new;
@@ -404,6 +428,12 @@ int run_here(const Work& work) {
 bool has_abandoned_child() { return g_has_abandoned; }
 
 std::string describe_failure(const Answer& answer) {
+  if (!answer.has_child) {
+    return fmt::format(
+        "no process could be started that reads for forksight ({}). Root reads data of other users only in such a "
+        "process",
+        std::strerror(answer.error));
+  }
   switch (answer.failure) {
     case Failure::kNone: break;
     case Failure::kUnending: return "the process that reads files and memory for forksight cannot be ended";

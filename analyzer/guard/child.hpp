@@ -67,7 +67,7 @@ int run_here(const Work& work);
 // True if there still is a child that no signal can end, because its call for a file does not return.
 bool has_abandoned_child();
 
-// Returns the sentence about a child that did not end by itself; "" if the child did.
+// Returns the sentence about a child that could not be started, or that did not end by itself; "" if the child did.
 std::string describe_failure(const Answer& answer);
 
 }  // namespace forksight::guard

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "files/budgets.hpp"
 #include "files/dead_places.hpp"
 #include "files/named_paths.hpp"
 #include "forksight/ipc/snapshot.hpp"
@@ -104,6 +105,7 @@ Reply give_entry(const std::string& path) {
 
 Reply give_link(const std::string& path) {
   if (!is_link_entry(entry_of(path))) return refuse();
+  errno = ENAMETOOLONG;  // read_link() sets no errno for a text that is too long
   const auto text = proc::read_link(path);
   if (!text) return refuse(errno);
   Reply reply;
@@ -203,7 +205,6 @@ bool is_code(int fd) {
   return std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_type != ET_CORE;
 }
 
-// Copies a file into memory.
 Reply give_copy(int fd) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return refuse(errno);
@@ -239,7 +240,9 @@ Reply give_file(const Request& request) {
 
 }  // namespace
 
-Reply grant(const Request& request) {
+namespace {
+
+Reply grant_if_readable(const Request& request) {
   switch (request.wish) {
     case Wish::kFile: return give_file(request);
     case Wish::kFolder: return give_folder(request.path);
@@ -251,6 +254,15 @@ Reply grant(const Request& request) {
     case Wish::kSocket: return give(files::Descriptor(proc::open_diagnosis_of(request.number)));
   }
   return refuse();
+}
+
+}  // namespace
+
+// The process that asks must learn that something could not be read. Otherwise it would take a list for complete.
+Reply grant(const Request& request) {
+  const std::uint64_t failures = proc::count_failures();
+  Reply reply = grant_if_readable(request);
+  return proc::count_failures() == failures ? std::move(reply) : refuse(proc::last_failure());
 }
 
 bool reads_process(const Request& request) {

@@ -16,7 +16,8 @@ namespace forksight::guard {
 // - any other regular file only if it is a program, a library or a debug file (ELF, but no core), or the file of a
 //   queue (by its path and its first bytes). If the request has an owner, that user must be able to read the file;
 // - a socket that asks the kernel about the sockets of a thread's network namespace.
-// A refused request has the error EACCES.
+// A refused request has the error EACCES. If descriptors or memory are used up, or a device fails, the reply has that
+// error, and never a part of a list.
 files::Reply grant(const files::Request& request);
 
 // True if foreign code could use the reply to read the memory of a process, its environment or its state.

@@ -1,13 +1,11 @@
 #include "guard/read_model.hpp"
 
-#include <fmt/core.h>
 #include <linux/capability.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstring>
 #include <fstream>
 #include <optional>
 #include <string_view>
@@ -65,10 +63,7 @@ ModelRead read_model(const ReadModel& work, const ReadOptions& options) {
                                              .most_output = options.most_bytes,
                                              .examines_processes = options.needs_ancestor});
   if (!answer.has_child && proc::may_give_up_user()) {
-    return {Error{fmt::format("no process could be started that reads for forksight ({}). Root reads data of other "
-                              "users only in such a process",
-                              std::strerror(answer.error))},
-            true};
+    return {Error{describe_failure(answer)}, true};
   }
   if (!answer.has_child) {
     run_here(in_place);

@@ -159,7 +159,7 @@ bool is_closed_to_others(std::int32_t tid, const SharedPlace& place) {
   // file may have another name in this folder.
   const std::string folder = folder_of(tid, place);
   if (folder.empty() || files::is_dead_path(folder)) return false;
-  DIR* const directory = open_folder(folder);
+  DIR* const directory = ::opendir(folder.c_str());
   if (directory == nullptr) return false;
   bool has_name = false;
   while (const dirent* entry = ::readdir(directory)) has_name = has_name || entry->d_ino == place.inode;

@@ -23,6 +23,7 @@ namespace {
 std::mutex g_failure_mutex;
 std::string g_failure;  // the first failure
 std::uint64_t g_failures = 0;
+int g_last_failure = 0;  // an errno
 
 // True if the error shows a lack of resources or a failure of the device, and not a lack of rights. Every user may list
 // the processes, so each error from /proc itself counts.
@@ -34,6 +35,7 @@ void note_failure(const std::string& path, int error) {
   if (!is_failure(path, error)) return;
   const std::scoped_lock lock(g_failure_mutex);
   ++g_failures;
+  g_last_failure = error;
   if (g_failure.empty()) g_failure = fmt::format("{} could not be read: {}", path, std::strerror(error));
 }
 
@@ -103,19 +105,6 @@ std::optional<std::string> read_link(const std::string& path) {
   return std::string(buffer.data(), static_cast<std::size_t>(length));
 }
 
-DIR* open_folder(const std::string& folder) {
-  DIR* const directory = ::opendir(folder.c_str());
-  if (directory != nullptr || !files::may_help(errno)) return directory;
-  files::Reply reply = files::ask_opener(files::Wish::kEntry, folder);
-  DIR* const opened = reply.file ? ::fdopendir(reply.file.get()) : nullptr;
-  if (opened != nullptr) {
-    (void)reply.file.release();  // closedir() closes it
-  } else if (reply.error != 0) {
-    errno = reply.error;
-  }
-  return opened;
-}
-
 namespace {
 
 // Asks the opener for the numbered texts of a folder (kLinks or kCalls). Returns nullopt if it does not grant this.
@@ -123,7 +112,10 @@ std::optional<std::vector<Link>> ask_for_texts(files::Wish wish, const std::stri
   std::vector<Link> texts;
   for (std::int32_t first = 0;;) {
     const files::Reply reply = files::ask_opener(wish, folder, first);
-    if (reply.error != 0) return std::nullopt;
+    if (reply.error != 0) {
+      note_failure(folder, reply.error);
+      return std::nullopt;
+    }
     if (reply.bytes.empty()) return texts;
     std::string_view rest = reply.bytes;
     while (!rest.empty()) {
@@ -154,18 +146,19 @@ std::vector<Link> read_links(const std::string& folder, std::span<const std::int
 
 std::vector<ReadText> read_calls(std::int32_t pid, std::span<const std::int32_t> tids) {
   std::vector<ReadText> calls(tids.size());
-  if (!files::has_opener()) {
-    std::ranges::transform(tids, calls.begin(), [&](std::int32_t tid) { return read_file(task_path(pid, tid, "syscall")); });
+  const auto texts = files::has_opener() ? ask_for_texts(files::Wish::kCalls, proc_path(pid, "task"))
+                                         : std::optional<std::vector<Link>>();
+  if (!texts) {
+    const auto read = [&](std::int32_t tid) { return read_file(task_path(pid, tid, "syscall")); };
+    std::ranges::transform(tids, calls.begin(), read);
     return calls;
   }
   // A thread that is missing in the answer has ended.
-  for (auto& [tid, text] : ask_for_texts(files::Wish::kCalls, proc_path(pid, "task")).value_or(std::vector<Link>())) {
+  for (const auto& [tid, text] : *texts) {
     const auto at = std::ranges::lower_bound(tids, tid);
     if (at == tids.end() || *at != tid || text.size() < 2) continue;
     ReadText& call = calls[static_cast<std::size_t>(at - tids.begin())];
-    call.outcome = text[0] == '0'   ? ReadOutcome::kOk
-                   : text[0] == '2' ? ReadOutcome::kRefused
-                                    : ReadOutcome::kGone;
+    call.outcome = text[0] == '0' ? ReadOutcome::kOk : text[0] == '2' ? ReadOutcome::kRefused : ReadOutcome::kGone;
     call.text = text.substr(2);
   }
   return calls;
@@ -173,7 +166,7 @@ std::vector<ReadText> read_calls(std::int32_t pid, std::span<const std::int32_t>
 
 ListedNumbers list_numbers(const std::string& folder) {
   ListedNumbers listed;
-  DIR* directory = open_folder(folder);
+  DIR* directory = files::open_folder(folder, files::Wish::kEntry);
   if (directory == nullptr) {
     listed.outcome = outcome_of(folder, errno);
     return listed;
@@ -202,6 +195,11 @@ std::string find_resource_failure() {
 std::uint64_t count_failures() {
   const std::scoped_lock lock(g_failure_mutex);
   return g_failures;
+}
+
+int last_failure() {
+  const std::scoped_lock lock(g_failure_mutex);
+  return g_last_failure;
 }
 
 std::string proc_path(std::int32_t pid, std::string_view entry) { return fmt::format("/proc/{}/{}", pid, entry); }

@@ -1,8 +1,6 @@
 // Reads /proc of other processes. Nothing here stops, traces or signals them.
 #pragma once
 
-#include <dirent.h>
-
 #include <compare>
 #include <cstdint>
 #include <optional>
@@ -59,8 +57,6 @@ bool has_entry(const std::string& path);
 
 // Opens a file of /proc for reading. On failure, returns -1 and sets errno.
 int open_entry(const std::string& path);
-// Opens a folder of /proc, like opendir().
-DIR* open_folder(const std::string& folder);
 
 // A sentence about the first text, link or directory that could not be read because this process lacks a resource:
 // descriptors or memory. "" if there was none. A failure of the device (EIO) counts, too, and so does any failure to
@@ -68,6 +64,8 @@ DIR* open_folder(const std::string& folder);
 std::string find_resource_failure();
 // The number of such failures until now. If it grows while something is examined, the examination may lack facts.
 std::uint64_t count_failures();
+// The errno of the last one.
+int last_failure();
 
 std::string proc_path(std::int32_t pid, std::string_view entry);                    // /proc/PID/entry
 std::string task_path(std::int32_t pid, std::int32_t tid, std::string_view entry);  // /proc/PID/task/TID/entry

@@ -231,7 +231,8 @@ bool may_give_up_user() {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   Capabilities now{};
   if (::geteuid() != 0 || ::syscall(SYS_capget, &header, now.data()) != 0) return false;
-  // Without CAP_KILL, this process could not end a process of another user, and PR_SET_PDEATHSIG would not end it either.
+  // Without CAP_KILL, this process could not end a process of another user, and PR_SET_PDEATHSIG would not end it
+  // either.
   constexpr std::uint32_t kNeeded = bit(CAP_SYS_PTRACE) | bit(CAP_SETUID) | bit(CAP_SETGID) | bit(CAP_KILL);
   return (now[0].effective & kNeeded) == kNeeded;
 }

@@ -10,9 +10,9 @@ bool may_give_up_user();
 
 // Changes the user of this process to one that no account has, and drops all groups and capabilities. If
 // `examines_processes`, keeps CAP_SYS_PTRACE, to stop threads and read memory, and CAP_IPC_OWNER, to read the values of
-// semaphores. Call it before threads exist. Returns false, and changes no right but the
-// groups, if the user namespace of this process has no such user, or if a filter refuses one of the calls. Raises the
-// limit of processes (RLIMIT_NPROC) as far as it may.
+// semaphores. Raises the limit of processes (RLIMIT_NPROC) as far as it may. Call it before threads exist. Returns
+// false if the user namespace of this process has no such user, or if a filter refuses one of the calls. Then this
+// process keeps its rights, but may have lost its groups.
 bool give_up_user(bool examines_processes);
 
 struct ReaderNeeds {

@@ -16,7 +16,7 @@ namespace forksight {
 namespace {
 
 constexpr std::chrono::seconds kCheckEvery{1};
-constexpr double kLeastShare = 0.05;  // processes that together use a smaller share of one processor are at rest
+constexpr double kLeastShare = 0.05;      // processes that together use a smaller share of one processor are at rest
 constexpr int kCostShare = 200;           // at most 1/kCostShare of the time is spent on looks
 constexpr std::size_t kMostThreads = 64;  // the most threads to examine in each process
 

@@ -1,7 +1,7 @@
 // The members of a queue. A member, or participant, is a handle that is attached to the queue. This file has the entry
 // of this handle in the table of participants, and the check whether the other members still live (life.hpp). A stopped
-// process is not dead, however long it is stopped. For a member without a lock, nobody can know whether it lives, so its
-// buffers are never taken away.
+// process is not dead, however long it is stopped. For a member without a lock, nobody can know whether it lives, so
+// its buffers are never taken away.
 #pragma once
 
 #include <atomic>

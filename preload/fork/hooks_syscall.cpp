@@ -115,7 +115,8 @@ extern "C" [[gnu::visibility("hidden"), gnu::used]] long forksight_change_filter
       read_new_filter(static_cast<unsigned long>(by_prctl ? b : of_seccomp), reinterpret_cast<const void*>(c));
   // With SECCOMP_FILTER_FLAG_TSYNC the filter also confines the other threads, which may be inside of the shim. So the
   // shim obeys the filter before the call. If the kernel then refuses the filter, the shim records less than it could.
-  const bool is_for_all = !by_prctl && a == SECCOMP_SET_MODE_FILTER && (static_cast<unsigned long>(b) & SECCOMP_FILTER_FLAG_TSYNC) != 0;
+  const bool is_for_all =
+      !by_prctl && a == SECCOMP_SET_MODE_FILTER && (static_cast<unsigned long>(b) & SECCOMP_FILTER_FLAG_TSYNC) != 0;
   if (is_for_all) filter_was_installed(filter);
   const long result = real(number, a, b, c, d, e);
   if (result >= 0) filter_was_installed(filter);  // on success, the result is 0 or a descriptor

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -183,6 +184,19 @@ TEST_F(Opener, ListsAFolderOnceForAllReplies) {
   EXPECT_NE(ask(Wish::kLinks, own("fd")).bytes.find(std::to_string(fd) + " /dev/null"), std::string::npos);
   ::close(fd);
   ::close(listed);
+}
+
+// If the opener has no descriptor left, the process that asks must not take the list of links or calls for empty.
+TEST_F(Opener, TellsThatAListCouldNotBeRead) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const int links = ask(Wish::kLinks, own("fd")).error;
+  const int calls = ask(Wish::kCalls, own("task")).error;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(links, EMFILE);
+  EXPECT_EQ(calls, EMFILE);
 }
 
 // The opener of a command that examines no process refuses these requests.

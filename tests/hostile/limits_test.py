@@ -1,5 +1,6 @@
 """limits_test.py FORKSIGHT HANGING: the limits of forksight itself are low (`ulimit`). `why` must name the hang, or say in one line why
 it cannot."""
+import os
 import resource
 import sys
 import unittest
@@ -40,6 +41,14 @@ class Limits(unittest.TestCase):
                     self.assertNotIn("bad_alloc", done.text)
                     found += is_found
         self.assertGreater(found, 15)
+
+    def test_the_caller_may_have_closed_standard_descriptors(self):
+        """A daemon may start forksight without standard input and error. The descriptors of forksight then get the free numbers."""
+        for closed in ([0], [2], [0, 2]):
+            with self.subTest(closed=closed):
+                done = run([FORKSIGHT, "why", self.program.pid], preexec_fn=lambda closed=closed: [os.close(fd) for fd in closed])
+                self.assertEqual(done.status, 1, done.text)
+                self.assertIn("pipe-held-open", done.out)
 
     def test_threads_are_stopped_although_the_limit_of_the_stack_is_large(self):
         done = run([FORKSIGHT, "why", self.program.pid], preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (16 << 30, 16 << 30)))

@@ -32,12 +32,11 @@ class Traced:
     def __init__(self, log):
         self.parents, self.filtered, self.reads, self.commands = {}, set(), [], {}
         self.without_user = set()  # processes that have given up root's user, and their threads
-        self.filtering = set()  # strace has split the line of a call, and the rest is still to come
-        lines = [(int(pid), rest.strip()) for pid, _, rest in (line.partition(" ") for line in log.splitlines())]
+        lines = self.join_split_calls([(int(pid), rest.strip()) for pid, _, rest in (line.partition(" ") for line in log.splitlines())])
         # strace may list calls of a new process or thread before the line in which its parent makes it. So all parents are
         # collected first.
         for pid, rest in lines:
-            made = re.match(r"(?:clone3?|v?fork|<\.\.\. (?:clone3?|v?fork) resumed).* = (\d+)", rest)
+            made = re.match(r"(?:clone3?|v?fork).* = (\d+)", rest)
             if made:
                 self.parents[int(made[1])] = pid
         seen = set()
@@ -49,18 +48,27 @@ class Traced:
             seen.add(pid)
             self.note(pid, rest)
 
+    @staticmethod
+    def join_split_calls(lines):
+        """If another thread makes a call during a call, strace splits the line of the first call. Joins the two parts. The call then
+        stands where it ended."""
+        joined, begun = [], {}
+        for pid, rest in lines:
+            end = re.match(r"<\.\.\. \w+ resumed>(.*)", rest)
+            if rest.endswith("<unfinished ...>"):
+                begun[pid] = rest.removesuffix("<unfinished ...>")
+            else:
+                joined.append((pid, begun.pop(pid, "") + end[1] if end else rest))
+        return joined + list(begun.items())
+
     def has_filter(self, pid):
         """True if the process or thread has installed a filter, or had one from its start."""
         return pid in self.filtered
 
     def note(self, pid, rest):
-        if rest.startswith("seccomp(SECCOMP_SET_MODE_FILTER") and rest.endswith("<unfinished ...>"):
-            self.filtering.add(pid)
-        elif rest.startswith("seccomp(SECCOMP_SET_MODE_FILTER") or rest.startswith("<... seccomp resumed") and pid in self.filtering:
-            self.filtering.discard(pid)
-            if rest.endswith("= 0"):
-                self.filtered.add(pid)
-        elif re.match(r"(setresuid\([1-9]|<\.\.\. setresuid resumed).* = 0$", rest):
+        if rest.startswith("seccomp(SECCOMP_SET_MODE_FILTER") and rest.endswith("= 0"):
+            self.filtered.add(pid)
+        elif re.match(r"setresuid\([1-9].* = 0$", rest):
             self.without_user.add(pid)
         elif rest.startswith("execve("):
             self.commands[pid] = rest

@@ -126,7 +126,8 @@ void inherited_exit_handlers(const Evidence& evidence, std::vector<Finding>& fin
     finding.fixes.push_back({"If the child's own output is buffered, call fflush(stdout) before _exit()."});
     if (!is_list)
       finding.fixes.push_back(
-          {"In the handler, do nothing in a process other than the one that registered it. For this, store getpid() when you "
+          {"In the handler, do nothing in a process other than the one that registered it. For this, store getpid() "
+           "when you "
            "register the handler, and compare it in the handler."});
     if (words::is_python(child)) finding.fixes.push_back({"In Python, end such a child by os._exit()."});
     findings.push_back(std::move(finding));

@@ -40,11 +40,13 @@ void rwlock_recursive_read(const Evidence& evidence, std::vector<Finding>& findi
     add_sentence(finding, fmt::format("The writer waits until {} given back.",
                                       words::count(writer.readers, "lock for reading is", "locks for reading are")));
     add_sentence(finding, describe_liveness(process));
-    add_sentence(finding, fmt::format("A rwlock does not record who its readers are. If {} is one of them, it waits "
-                                      "for itself, by way of the writer. Otherwise another reader does not unlock the lock.",
-                                      first));
-    finding.fixes.push_back(
-        {fmt::format("Lock {} for reading only once: move the code that needs the lock into a function that does not lock it.", name)});
+    add_sentence(finding,
+                 fmt::format("A rwlock does not record who its readers are. If {} is one of them, it waits "
+                             "for itself, by way of the writer. Otherwise another reader does not unlock the lock.",
+                             first));
+    finding.fixes.push_back({fmt::format(
+        "Lock {} for reading only once: move the code that needs the lock into a function that does not lock it.",
+        name)});
     finding.fixes.push_back(
         {"A lock that prefers readers (the default, PTHREAD_RWLOCK_PREFER_READER_NP) lets a reader read again; its "
          "writers "
