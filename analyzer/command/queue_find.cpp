@@ -59,7 +59,7 @@ struct FoundQueue {
 // Returns the descriptors of a process that lead to queues, one for each queue.
 ipc::result<std::vector<FoundQueue>> queues_of(const std::string& pid) {
   const std::string folder = "/proc/" + pid + "/fd";
-  const proc::ListedNumbers listed = proc::list_numbers(folder);
+  const proc::ListedLinks listed = proc::read_links(folder);
   if (listed.outcome != proc::ReadOutcome::kOk) {
     const bool is_gone = listed.outcome == proc::ReadOutcome::kGone;
     return failure(ipc::errc::not_found, fmt::format("{}: its descriptors cannot be read: {}", pid,
@@ -68,7 +68,7 @@ ipc::result<std::vector<FoundQueue>> queues_of(const std::string& pid) {
   std::vector<FoundQueue> found;
   std::set<std::string> ids;
   std::string why;
-  for (const auto& [fd, target] : proc::read_links(folder, listed.numbers)) {
+  for (const auto& [fd, target] : listed.links) {
     if (!ipc::is_queue_file(target)) continue;
     const fs::path link = fmt::format("{}/{}", folder, fd);
     auto seen = look_behind(link);

@@ -86,8 +86,11 @@ std::vector<symbols::Module> find_modules(const files::Owner& owner, const Memor
 
     bool is_found = false;
     module.owner = owner;
-    std::vector<FilePlace> places = other_places(mapping);
-    if (!is_vdso) places.insert(places.begin(), {module.path, owner});
+    std::vector<FilePlace> places;
+    if (!is_vdso) {  // no file contains the vdso
+      places = other_places(mapping);
+      places.insert(places.begin(), {module.path, owner});
+    }
     for (const FilePlace& place : places) {
       const auto found = read_file_head(place.owner, place.path, module.mapped);
       if (!found || !found->is_same_file(*head)) continue;

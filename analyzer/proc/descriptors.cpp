@@ -47,10 +47,10 @@ std::string eventfd_name(std::string_view fdinfo) {
 }
 
 // `first`: the index of the first holder that belongs to the same process.
-void collect_holders(std::int32_t pid, std::int32_t tid, const std::vector<std::int32_t>& fds,
+void collect_holders(std::int32_t pid, std::int32_t tid, std::vector<Link> links,
                      const std::set<std::string>& objects, bool wants_eventfds, std::size_t first,
                      std::vector<Holder>& holders) {
-  for (auto& [fd, link] : read_links(proc_path(tid, "fd"), fds)) {
+  for (auto& [fd, link] : links) {
     const bool is_eventfd = wants_eventfds && link == kEventfdLink;
     if (!is_eventfd && !objects.contains(link)) continue;
     const std::string fdinfo = read_fdinfo(tid, fd).text;
@@ -147,8 +147,7 @@ std::vector<Descriptor> list_descriptors(std::int32_t pid) {
 std::vector<DescriptorLink> list_links(std::int32_t pid) {
   std::vector<DescriptorLink> all;
   for (const std::int32_t tid : find_tables(pid)) {
-    const std::string folder = proc_path(tid, "fd");
-    for (auto& [fd, text] : read_links(folder, list_numbers(folder).numbers)) all.push_back({tid, fd, std::move(text)});
+    for (auto& [fd, text] : read_links(proc_path(tid, "fd")).links) all.push_back({tid, fd, std::move(text)});
   }
   return all;
 }
@@ -162,9 +161,9 @@ std::vector<Holder> find_holders(const std::set<std::string>& objects, const std
   for (const std::int32_t pid : list_numbers("/proc").numbers) {
     const std::size_t first = holders.size();
     for (const std::int32_t tid : find_tables(pid)) {
-      const ListedNumbers fds = list_numbers(proc_path(tid, "fd"));
-      if (fds.outcome == ReadOutcome::kRefused && must_read.contains(pid) && !has_ended(pid)) refused.insert(pid);
-      collect_holders(pid, tid, fds.numbers, objects, wants_eventfds, first, holders);
+      ListedLinks listed = read_links(proc_path(tid, "fd"));
+      if (listed.outcome == ReadOutcome::kRefused && must_read.contains(pid) && !has_ended(pid)) refused.insert(pid);
+      collect_holders(pid, tid, std::move(listed.links), objects, wants_eventfds, first, holders);
     }
   }
   return holders;

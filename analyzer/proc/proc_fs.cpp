@@ -133,13 +133,14 @@ std::optional<std::vector<Link>> ask_for_texts(files::Wish wish, const std::stri
 
 }  // namespace
 
-std::vector<Link> read_links(const std::string& folder, std::span<const std::int32_t> numbers) {
-  if (files::has_opener() && !numbers.empty() && ::access(folder.c_str(), X_OK) != 0) {
-    if (auto links = ask_for_texts(files::Wish::kLinks, folder)) return std::move(*links);
+ListedLinks read_links(const std::string& folder) {
+  if (files::has_opener() && ::access(folder.c_str(), X_OK) != 0) {
+    if (auto links = ask_for_texts(files::Wish::kLinks, folder)) return {ReadOutcome::kOk, std::move(*links)};
   }
-  std::vector<Link> links;
-  for (const std::int32_t number : numbers) {
-    if (auto text = read_link(fmt::format("{}/{}", folder, number))) links.push_back({number, std::move(*text)});
+  const ListedNumbers listed = list_numbers(folder);
+  ListedLinks links{listed.outcome, {}};
+  for (const std::int32_t number : listed.numbers) {
+    if (auto text = read_link(fmt::format("{}/{}", folder, number))) links.links.push_back({number, std::move(*text)});
   }
   return links;
 }

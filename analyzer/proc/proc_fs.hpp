@@ -44,9 +44,12 @@ struct Link {
   std::int32_t number = 0;
   std::string text;
 };
-// The texts of the links with these numbers in a folder like /proc/PID/fd. Leaves out links that cannot be read. May
-// also return links that were made after the numbers were listed.
-std::vector<Link> read_links(const std::string& folder, std::span<const std::int32_t> numbers);
+struct ListedLinks {
+  ReadOutcome outcome = ReadOutcome::kGone;
+  std::vector<Link> links;  // in ascending order of their numbers, without those that cannot be read
+};
+// Reads all links with a number as name in a folder like /proc/PID/fd.
+ListedLinks read_links(const std::string& folder);
 
 // Reads /proc/PID/task/TID/syscall of these threads. `tids` is sorted. Returns a text for each of them.
 std::vector<ReadText> read_calls(std::int32_t pid, std::span<const std::int32_t> tids);

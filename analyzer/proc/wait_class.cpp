@@ -180,6 +180,9 @@ bool is_in_vfork(std::int32_t pid, std::int32_t parent) {
   for (const std::int32_t tid : list_numbers(proc_path(parent, "task")).numbers) {
     const auto children = parse_pids(read_file(task_path(parent, tid, "children")).text);
     if (std::find(children.begin(), children.end(), pid) == children.end()) continue;
+    // In vfork(), the kernel lets the thread sleep in state D (wait_for_vfork_done() of its kernel/fork.c).
+    const auto stat = parse_stat(read_file(task_path(parent, tid, "stat")).text);
+    if (!stat || stat->state != 'D') return false;
     bool refused = false;
     const auto thread = sample_thread(parent, tid, refused);
     return thread && classify(*thread).kind == WaitClass::kVfork;

@@ -267,10 +267,11 @@ class Search {
 
   void plan_lock(const Waiter& waiter, Plan& plan, WaitFacts& facts) {
     if (proc::classify(waiter.thread).kind != proc::WaitClass::kFileLock) return;
-    if (wakers_.find(waiter.pid, waiter.thread, tree_, true, facts) == WakerFinder::Answer::kNeedsScan) {
-      wakers_.scan(tree_);
+    if (!wakers_) wakers_.emplace();
+    if (wakers_->find(waiter.pid, waiter.thread, tree_, true, facts) == WakerFinder::Answer::kNeedsScan) {
+      wakers_->scan(tree_);
       facts.wakers.clear();
-      wakers_.find(waiter.pid, waiter.thread, tree_, true, facts);
+      wakers_->find(waiter.pid, waiter.thread, tree_, true, facts);
     }
     for (const Waker& waker : facts.wakers)
       if (model::is_waited_for(waker.via)) plan.others.push_back(of_process(waker.pid, waker.via, waker.tid, waker.fd));
@@ -527,7 +528,7 @@ class Search {
   std::size_t polled_left_ = kMostPolledOfAll;
   std::optional<proc::SharedMemory> shared_;
   Freezers freezers_;
-  WakerFinder wakers_;
+  std::optional<WakerFinder> wakers_;  // made when it is needed, because it reads forksight's own descriptors
 };
 
 }  // namespace

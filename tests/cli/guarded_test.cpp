@@ -345,8 +345,8 @@ TEST(Guarded, ReaderOfRootHasGivenUpItsUser) {
           if (::open(file.c_str(), O_RDONLY | O_CLOEXEC) >= 0 || errno != EACCES) return 6;
           if (files::open_regular(file)) return 7;                   // the file is neither named nor a program
           if (!files::open_regular("/proc/self/exe")) return 8;      // everybody may read it
-          const auto links = proc::read_links(proc::proc_path(::getppid(), "fd"), std::array{0, 1, 2});
-          return links.size() >= 3 ? 0 : 9;                          // only root may read these links
+          const auto links = proc::read_links(proc::proc_path(::getppid(), "fd"));
+          return links.links.size() >= 3 ? 0 : 9;                    // only root may read these links
         },
         0, {.examines_processes = examines_processes});
     EXPECT_EQ(ended.status, 0) << ended.text;
