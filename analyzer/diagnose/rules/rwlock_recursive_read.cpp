@@ -35,7 +35,7 @@ void rwlock_recursive_read(const Evidence& evidence, std::vector<Finding>& findi
                                       words::at(" at ", reader->stack)));
     add_sentence(
         finding,
-        fmt::format("The lock lets {} go first, which waits to lock it for writing{}: this lock prefers writers.",
+        fmt::format("This lock prefers writers, and {} waits to lock it for writing{}, so new readers must wait.",
                     second, words::at(" at ", writer.stack)));
     add_sentence(finding, fmt::format("The writer waits until {} given back.",
                                       words::count(writer.readers, "lock for reading is", "locks for reading are")));
@@ -48,9 +48,8 @@ void rwlock_recursive_read(const Evidence& evidence, std::vector<Finding>& findi
         "Lock {} for reading only once: move the code that needs the lock into a function that does not lock it.",
         name)});
     finding.fixes.push_back(
-        {"A lock that prefers readers (the default, PTHREAD_RWLOCK_PREFER_READER_NP) lets a reader read again; its "
-         "writers "
-         "may wait long."});
+        {"A lock that prefers readers (the default, PTHREAD_RWLOCK_PREFER_READER_NP) lets a reader read again. "
+         "Its writers may wait long."});
     findings.push_back(std::move(finding));
   }
 }

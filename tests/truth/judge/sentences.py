@@ -521,7 +521,7 @@ FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
     (WHO + r" waits (?:in pthread_join\(\) )?for the end of " + HOLDER, Reading.joins),
     (WHO + r" waits for process (?P<q>\d+) to end", Reading.awaits_child),
     (WHO + r" waits to lock " + OBJECT + r" for reading", Reading.waits_for_object),
-    (r"The lock lets " + HOLDER + r" go first, which waits to lock it for writing: this lock prefers writers", Reading.writer_goes_first),
+    (r"This lock prefers writers, and " + HOLDER + r" waits to lock it for writing, so new readers must wait", Reading.writer_goes_first),
     (WHO + r" (?P<verb>reads|receives) from \S+ \(its descriptor (?P<d>\d+)\), (?:which|whose other end) " + OTHER
      + r" has(?: open for writing)?(?: \(descriptor (?P<e>\d+) there\))?", Reading.uses_descriptor),
     (WHO + r" (?P<verb>waits for) eventfd:\d+ \(its descriptor (?P<d>\d+)\), which " + OTHER + r" has open(?: \(descriptor (?P<e>\d+) there\))?",
