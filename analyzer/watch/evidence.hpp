@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "proc/futex_word.hpp"
+#include "proc/memory_sharers.hpp"
 #include "proc/proc_fs.hpp"
-#include "proc/process_traits.hpp"
 #include "proc/thread_sample.hpp"
 
 namespace forksight::watch {

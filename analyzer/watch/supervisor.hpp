@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "model/model.hpp"
+#include "proc/memory_sharers.hpp"
 #include "proc/proc_fs.hpp"
-#include "proc/process_traits.hpp"
 #include "proc/thread_sample.hpp"
 #include "watch/evidence.hpp"
 #include "watch/proof.hpp"

@@ -1,0 +1,197 @@
+#include "proc/memory_sharers.hpp"
+
+#include <linux/kcmp.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string_view>
+
+#include "proc/proc_fs.hpp"
+#include "proc/proc_text.hpp"
+
+namespace forksight::proc {
+namespace {
+
+// The answers of kcmp() (Linux, kernel/kcmp.c). kcmp() tells where one memory comes in an arbitrary but fixed order of
+// all memories.
+constexpr long kSame = 0;
+constexpr long kBefore = 1;
+constexpr long kAfter = 2;
+
+long compare_memory(std::int32_t tid, std::int32_t other) { return ::syscall(SYS_kcmp, tid, other, KCMP_VM, 0, 0); }
+
+}  // namespace
+
+MemorySharers::MemorySharers() {
+  for (const std::int32_t pid : list_numbers("/proc").numbers) {
+    char name = 0;
+    std::int32_t tid = pid;
+    // Kernel threads have no memory and no program. A first thread that has ended no longer has them.
+    if (::readlink(proc_path(pid, "exe").c_str(), &name, 1) < 0 && errno == ENOENT) {
+      if (::getpgid(pid) == 0) continue;  // kernel threads have no process group
+      tid = find_living_thread(pid);
+      if (tid == pid) continue;
+    }
+    all_.push_back({pid, tid});
+  }
+}
+
+void MemorySharers::remove_first(std::size_t group) {
+  groups_[group].erase(groups_[group].begin());
+  if (groups_[group].empty()) groups_.erase(groups_.begin() + static_cast<std::ptrdiff_t>(group));
+}
+
+bool MemorySharers::insert(const Process& process) {
+  std::size_t low = 0;
+  std::size_t high = groups_.size();
+  while (low < high) {
+    const std::size_t middle = (low + high) / 2;
+    const Process first = groups_[middle].front();
+    const long order = compare_memory(process.tid, first.tid);
+    const bool is_refused = order < 0 && errno != ESRCH;
+    if (order == kSame) {
+      groups_[middle].push_back(process);
+      return true;
+    }
+    if (order > kAfter) return false;
+    if (order == kBefore) high = middle;
+    if (order == kAfter) low = middle + 1;
+    if (order >= 0) continue;
+    // One of the two processes has just ended, or has just got other rights.
+    if (compare_memory(process.tid, process.tid) != kSame) {
+      if (errno != ESRCH) uncompared_.push_back(process);
+      return true;
+    }
+    if (is_refused) uncompared_.push_back(first);
+    remove_first(middle);
+    low = 0;
+    high = groups_.size();
+  }
+  groups_.insert(groups_.begin() + static_cast<std::ptrdiff_t>(low), Group{process});
+  return true;
+}
+
+bool MemorySharers::is_still_one_memory(Group& group) const {
+  for (std::size_t at = 1; at < group.size();) {
+    const long order = compare_memory(group.front().tid, group[at].tid);
+    if (order > 0) return false;
+    if (order == kSame) {
+      ++at;
+    } else if (errno != ESRCH) {
+      return false;
+    } else if (compare_memory(group[at].tid, group[at].tid) != kSame) {
+      group.erase(group.begin() + static_cast<std::ptrdiff_t>(at));
+    } else {
+      group.erase(group.begin());
+      at = 1;
+    }
+  }
+  return true;
+}
+
+bool MemorySharers::is_still_in_order() {
+  for (Group& group : groups_) {
+    if (!is_still_one_memory(group)) return false;
+  }
+  for (std::size_t at = 0; at + 1 < groups_.size();) {
+    const long order = compare_memory(groups_[at].front().tid, groups_[at + 1].front().tid);
+    if (order == kBefore) {
+      ++at;
+      continue;
+    }
+    if (order >= 0 || errno != ESRCH) return false;
+    const bool is_first = compare_memory(groups_[at].front().tid, groups_[at].front().tid) != kSame;
+    remove_first(is_first ? at : at + 1);
+    if (is_first && at > 0) --at;
+  }
+  return true;
+}
+
+void MemorySharers::group() {
+  has_grouped_ = true;
+  bool is_told = true;
+  for (const Process& process : all_) {
+    if (compare_memory(process.tid, process.tid) == kSame) {
+      is_told = is_told && insert(process);
+    } else if (errno != ESRCH) {
+      uncompared_.push_back(process);
+    }
+  }
+  if (!is_told || !is_still_in_order()) groups_.clear();
+}
+
+// /proc shows the peak to every user.
+MemorySharers::Peak MemorySharers::read_peak(std::int32_t tid) {
+  const ReadText status = read_file(proc_path(tid, "status"));
+  if (!status) return {status.outcome == ReadOutcome::kGone, 0};
+  std::string_view field = find_field(status.text, "VmPeak").value_or("0");
+  field = field.substr(0, field.find(' '));
+  return {true, static_cast<std::uint64_t>(parse_decimal(field).value_or(0))};
+}
+
+void MemorySharers::read_peaks() {
+  for (std::map<std::int32_t, Peak>& peaks : peaks_) {
+    for (const Process& process : all_) peaks.emplace(process.pid, read_peak(process.tid));
+  }
+}
+
+// For two processes whose memory the kernel refuses to compare: false if their peaks show that they do not share it.
+// The peak belongs to the memory and never shrinks. So if two processes share their memory, the peak of one of them is
+// at least the earlier peak of the other one, and at most its later peak. nullopt: a peak cannot be read.
+std::optional<bool> MemorySharers::may_share(std::int32_t pid, std::int32_t tid, const Process& other) {
+  if (peaks_.front().empty()) read_peaks();
+  Peak before;
+  Peak peak;
+  Peak after;
+  if (tid == pid && peaks_.front().contains(pid)) {
+    // The first reading of all processes was over when the second one began.
+    before = peaks_[0].at(pid);
+    peak = peaks_[1].at(other.pid);
+    after = peaks_[2].at(pid);
+  } else {
+    before = read_peak(tid);
+    peak = read_peak(other.tid);
+    after = read_peak(tid);
+  }
+  if (!peak.is_readable || before.kilobytes == 0 || after.kilobytes == 0) return std::nullopt;
+  return before.kilobytes <= peak.kilobytes && peak.kilobytes <= after.kilobytes;
+}
+
+Sharing MemorySharers::find(std::int32_t pid, std::int32_t tid, std::vector<std::int32_t>& sharers) {
+  if (!has_grouped_) group();
+  std::vector<std::int32_t> found;
+  bool is_hidden = false;  // for some process it is not known whether it shares the memory
+  // For a process that the kernel refuses to compare: it may share the memory, and have changed its rights later.
+  const auto add_if_possible = [&](const Process& other) {
+    const auto perhaps = may_share(pid, tid, other);
+    is_hidden = is_hidden || !perhaps;
+    if (perhaps == true) found.push_back(other.pid);
+  };
+  const auto is_it = [&](const Process& process) { return process.pid == pid; };
+  const auto group = std::ranges::find_if(groups_, [&](const Group& one) { return std::ranges::any_of(one, is_it); });
+  if (group != groups_.end()) {
+    for (const Process& other : *group) {
+      if (other.pid != pid) found.push_back(other.pid);
+    }
+    for (const Process& other : uncompared_) add_if_possible(other);
+  } else {
+    for (const Process& other : all_) {
+      if (other.pid == pid) continue;
+      const long order = compare_memory(tid, other.tid);
+      if (order == kSame) found.push_back(other.pid);
+      if (order >= 0 || errno == ESRCH) continue;  // ESRCH: the other process has ended
+      if (errno != EPERM && errno != EACCES) return Sharing::kUnknown;
+      add_if_possible(other);
+    }
+  }
+  // If kcmp is forbidden, or the thread has ended, kcmp fails for every pair. So this compares the thread with itself,
+  // which must succeed.
+  if (compare_memory(tid, tid) != kSame) return Sharing::kUnknown;
+  sharers.insert(sharers.end(), found.begin(), found.end());
+  if (is_hidden && found.empty()) return Sharing::kUnknown;
+  return found.empty() ? Sharing::kAlone : Sharing::kShared;
+}
+
+}  // namespace forksight::proc

@@ -1,0 +1,60 @@
+// Finds processes that share one memory, although they are not threads of one process: children of vfork(), and of
+// clone() with CLONE_VM and without CLONE_THREAD.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+namespace forksight::proc {
+
+enum class Sharing { kUnknown, kAlone, kShared };
+
+// The constructor lists the processes of this machine. Processes that start later are not found. So use an object for
+// one examination only.
+class MemorySharers {
+ public:
+  MemorySharers();
+  // Adds to `sharers` the other processes that share the memory of process `pid`. `tid`: a living thread of it. A
+  // process that forksight has no right to compare is added, too, if it may share the memory.
+  Sharing find(std::int32_t pid, std::int32_t tid, std::vector<std::int32_t>& sharers);
+
+ private:
+  struct Process {
+    std::int32_t pid = 0;
+    std::int32_t tid = 0;  // a thread that had not ended when the processes were listed
+  };
+  using Group = std::vector<Process>;  // processes with the same memory, at least one
+
+  // The largest size that the mapped memory of a process has ever had.
+  struct Peak {
+    bool is_readable = false;
+    std::uint64_t kilobytes = 0;  // 0: the process has no memory
+  };
+
+  // Divides the processes into groups. With n processes and g groups, this takes about n * log2(g) calls of kcmp().
+  void group();
+  // Puts the process into its group. False if the kernel does not tell an order.
+  bool insert(const Process& process);
+  void remove_first(std::size_t group);
+  // Compares each group again. A process that called exec() meanwhile has another memory, so it may have led the search
+  // for a group to a wrong place. Then returns false.
+  bool is_still_in_order();
+  bool is_still_one_memory(Group& group) const;
+
+  static Peak read_peak(std::int32_t tid);
+  std::optional<bool> may_share(std::int32_t pid, std::int32_t tid, const Process& other);
+  void read_peaks();
+
+  std::vector<Process> all_;
+  bool has_grouped_ = false;
+  std::vector<Group> groups_;        // sorted by the order that kcmp() tells
+  std::vector<Process> uncompared_;  // in no group, because the kernel refuses to compare them
+  // The peaks of all processes, read three times, one process after the other. Empty until one is needed.
+  std::array<std::map<std::int32_t, Peak>, 3> peaks_;
+};
+
+}  // namespace forksight::proc
