@@ -84,7 +84,8 @@ struct Ender {
   std::string command;           // kProcess: its command line, cut; "" if it cannot be read
   char state = '?';              // kProcess: state of that process or thread, as in /proc/PID/stat
   bool is_frozen = false;        // kProcess: its control group is frozen
-  bool may_have_written = true;  // kProcess: false: it has made no write call since it began
+  // False for a process that could end the wait by a descriptor, but has made no write call since it began.
+  bool may_have_written = true;
   // all kinds except kProcess: "a handler of SIGTERM", "whoever opens it for writing"; kContinue: the command that
   // continues the thread
   std::string what;

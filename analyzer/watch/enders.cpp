@@ -468,13 +468,11 @@ class Search {
       look.command = read_command(ender.pid);
       look.state = stat ? stat->state : 'X';
       look.is_frozen = freezers_.is_frozen(ender.pid);
-      const auto writes = parse_write_calls(proc::read_file(proc::proc_path(ender.pid, "io")).text);
-      look.may_have_written = !writes || *writes != 0;
     }
     ender.command = look.command;
     ender.state = look.state;
     ender.is_frozen = look.is_frozen;
-    ender.may_have_written = look.may_have_written;
+    if (ender.fd >= 0) ender.may_have_written = may_have_written(ender.pid);
     if (ender.tid == 0) return;
     const auto [thread, is_new_thread] = states_.try_emplace({ender.pid, ender.tid}, 'X');
     if (is_new_thread) {
@@ -482,6 +480,15 @@ class Search {
       if (stat) thread->second = stat->state;
     }
     ender.state = thread->second;
+  }
+
+  bool may_have_written(std::int32_t pid) {
+    const auto [known, is_new] = have_written_.try_emplace(pid);
+    if (is_new) {
+      const auto writes = parse_write_calls(proc::read_file(proc::proc_path(pid, "io")).text);
+      known->second = !writes || *writes != 0;
+    }
+    return known->second;
   }
 
   static std::int32_t process_of(std::int32_t tid, std::int32_t first) {
@@ -520,6 +527,7 @@ class Search {
   std::map<std::int32_t, model::Ender> processes_;                // what all enders of one process share, by pid
   std::map<std::int32_t, std::optional<std::string>> frozen_;     // how to thaw each process
   std::map<std::int32_t, bool> have_libc_;                        // whether the process has glibc, as in find_caught()
+  std::map<std::int32_t, bool> have_written_;                     // whether each ender may have written to a descriptor
   std::map<std::int32_t, bool> threaded_;                         // whether the process has more than one thread
   std::map<std::pair<std::int32_t, std::int32_t>, char> states_;  // states of threads that are enders, by pid and tid
   std::map<std::int32_t, bool> interrupts_;                       // whether SIGINT has Python's own handler, by process
