@@ -1,5 +1,5 @@
-// Adds an absent parent for a forked process whose parent cannot be looked at, because it has ended, or because only
-// the child's core exists. What is known about such a parent comes from the child's own memory.
+// Adds an absent parent for a forked process whose parent cannot be examined, because the parent has ended, or because
+// only the child's core exists. What is known about such a parent comes from the child's own memory.
 #include <algorithm>
 
 #include "inspect/build_model.hpp"
@@ -21,9 +21,9 @@ bool has_parent(const std::vector<Subject>& subjects, const Subject& child) {
   return child.parent && is_same_layout(child.image, subjects[*child.parent].image);
 }
 
-// True if the process with the child's ppid seems not to be the one that forked the child: it is init or not visible
-// (ppid 0), or it runs another program, or the same program at other addresses. Then the process that forked the child
-// counts as ended.
+// True if the process with the child's ppid is probably not the one that forked the child. The process with that ppid
+// is init, is not visible (ppid 0), runs another program, or runs the same program at other addresses. In this case the
+// process that forked the child counts as ended.
 bool is_somebody_else(const std::vector<Subject>& subjects, const Subject& child) {
   return child.image.ppid <= 1 || child.image.has_other_parent ||
          std::ranges::any_of(subjects, [&](const Subject& other) {

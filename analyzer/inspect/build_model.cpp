@@ -30,7 +30,7 @@ bool is_thread_start(const model::Frame& frame) {
   return is_libc(frame.module) && (name == "start_thread" || name == "clone3" || name == "clone" || name.empty());
 }
 
-// Sets where the thread started: the outermost frame that is not libc's own.
+// Sets where the thread started: in the function of the outermost frame that is not libc's code for starting a thread.
 void find_start(const model::Stack& stack, model::Thread& thread) {
   if (thread.is_main || stack.cut) return;
   for (auto frame = stack.frames.rbegin(); frame != stack.frames.rend(); ++frame) {
@@ -49,8 +49,8 @@ void find_start(const model::Stack& stack, model::Thread& thread) {
   }
 }
 
-// True if the thread began after the child was forked. If both began in the same clock tick, the thread counts as later
-// if its tid is greater than the child's pid.
+// True if the thread began after the child was forked. If the thread and the child began in the same clock tick, their
+// ids decide: the later one has the greater id.
 bool began_after(const image::Thread& thread, const image::Image& child) {
   if (thread.start_ticks == 0 || child.start_ticks == 0) return false;
   if (thread.start_ticks != child.start_ticks) return thread.start_ticks > child.start_ticks;
@@ -65,7 +65,8 @@ std::string name_of_whole(const std::string& word) {
   return word.substr(0, std::min(word.find(".__"), offset));
 }
 
-// Makes "the mutex queue_mutex, which thread 12 holds" out of "the mutex at 0x55d0c0, ...".
+// Replaces the address in `wait.target` by the name of the object: "the mutex at 0x55d0c0" becomes "the mutex
+// queue_mutex".
 void name_target(model::Wait& wait) {
   const std::string address = fmt::format("at {:#x}", wait.object);
   const std::size_t at = wait.target.find(address);
@@ -101,7 +102,7 @@ class Builder {
   Scene scene_;
   PythonStacks python_;
   LostThreads lost_;
-  std::map<std::size_t, std::unordered_set<std::int32_t>> stuck_tids_;  // by subject, only for processes that go on
+  std::map<std::size_t, std::unordered_set<std::int32_t>> stuck_tids_;  // by subject, only for processes that are awake
 };
 
 void Builder::add_process(std::size_t subject) {
@@ -210,8 +211,8 @@ void Builder::add_threads(std::size_t subject) {
     const ThreadFacts* const facts = scene_.find_facts(subject, wait.tid);
     if (facts != nullptr) wait.stack = facts->stack;
     // Inside of pthread_join() and pthread_cond_timedwait() glibc makes the thread cancellable at any instruction while
-    // it sleeps, whatever the program has chosen. So the flags of the thread are not examined for a join, nor for a
-    // GIL, for which a thread waits in pthread_cond_timedwait().
+    // it sleeps, whatever the program has chosen. CPython waits for the GIL in pthread_cond_timedwait(). So for a join
+    // and for a GIL, the flags of the thread are not examined.
     const bool is_of_call = wait.use == model::FutexUse::kGil || wait.use == model::FutexUse::kJoin;
     if (!is_of_call && is_stuck_alone(subject, wait.tid)) wait.may_be_cancelled = may_be_cancelled(subject, wait.tid);
     python_.splice_lines(subject, wait);
@@ -228,8 +229,8 @@ void Builder::add_threads(std::size_t subject) {
   }
 }
 
-// Notes the condition variables for which the lost threads wait in the parent now. It is assumed that each thread
-// already waited for the same one at the fork, as the idle workers of a pool do.
+// Notes the condition variables for which the lost threads wait in the parent now. The function assumes that each of
+// these threads already waited for the same condition variable at the fork. This is so for the idle workers of a pool.
 void Builder::note_conditions(model::Fork& fork) const {
   for (const model::ThreadId id : fork.lost_threads) {
     const StuckCall& call = scene_.facts_of(fork.process, scene_.model.threads[id].tid).call;
@@ -253,7 +254,7 @@ std::optional<model::ForkId> Builder::add_fork(std::size_t child) {
   if (is_absent) lost_.add_of_absent_parent(fork);
   const std::uint64_t pointer = find_first_pointer(subject.image);
   const std::int32_t known = find_forking_thread(subject.image, pointer, parent);
-  // `pointer` is the struct pthread of the thread that forked. True if the parent no longer has that thread.
+  // `pointer` is the struct pthread of the thread that forked. `has_gone`: the parent no longer has that thread.
   const bool has_gone = known == 0 && !is_absent && pointer != 0 && has_ended_since(parent, pointer);
   const bool is_unseen = known == 0 && !is_absent && !has_gone && parent.threads.size() > 1;
   const std::int32_t forking = known != 0 ? known : has_gone || is_unseen ? 0 : parent.pid;
@@ -267,8 +268,8 @@ std::optional<model::ForkId> Builder::add_fork(std::size_t child) {
       fork.lost_threads.push_back(id);
     }
   }
-  // One of the threads in `lost_threads` called fork(), but it is not known which one. So the list is replaced by the
-  // number of threads in it, less the one that called fork().
+  // If `is_unseen` is true, one of the threads in `lost_threads` called fork(), but it is not known which one. Then
+  // only the number of the lost threads is kept.
   if (is_unseen && !fork.lost_threads.empty()) {
     fork.unknown_threads = static_cast<std::uint32_t>(fork.lost_threads.size() - 1);
     fork.lost_threads.clear();
@@ -285,9 +286,9 @@ std::optional<model::ForkId> Builder::add_fork(std::size_t child) {
   return scene_.model.forks.size() - 1;
 }
 
-// If fork() was called in a signal handler, notes the frames from the handler outwards in `fork`. These frames are
-// known only if the parent's thread is still in the same handler. Then the frames outside of the handler are equal in
-// both stacks, because the child continues at the place where fork() was called.
+// If fork() was called in a signal handler, stores the stack from the handler outwards in `fork`. The child's stack
+// alone does not show whether the handler called fork(), or ran in the child only. So the parent's thread must still be
+// in the same handler: the frames outside of the handler must be equal in both stacks.
 void Builder::note_signal_handler(model::Fork& fork) const {
   const auto& child = scene_.facts_of(*fork.child, scene_.model.processes[*fork.child].pid).stack.frames;
   const auto& parent = scene_.facts_of(fork.process, scene_.model.threads[fork.forking_thread].tid).stack.frames;
@@ -315,8 +316,8 @@ void Builder::add_pools(model::Fork& fork) {
   for (model::ThreadPool& pool : fork.thread_pools) pool.state = model::find_pool_state(pool, fork, {});
 }
 
-// Explains each thread of a stuck process. A process that goes on is left out, because its stacks show its ordinary
-// work.
+// Explains each thread of a stuck process. A process that is awake is left out, because its stacks show its ordinary
+// work. A victim is left out, because another process is the reason why it waits.
 void Builder::explain_all(std::size_t subject, std::optional<model::ForkId> fork) {
   if (!scene_.is_stuck(subject) || scene_.subjects[subject].is_in_vfork) return;
   const std::size_t first_touch = scene_.model.touches.size();

@@ -1,5 +1,6 @@
-// Makes a model from processes that are alive or in a core: the same model that is made from traces. Which threads and
-// locks a fork left behind is inferred from the child's memory, and from what the threads of its parent do now.
+// Makes a model from processes that are alive or in a core. The model has the same form as a model that is made from
+// traces. The child's memory, and the present state of the parent's threads, show which threads a fork left behind, and
+// which locks those threads held.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +16,10 @@ namespace forksight::inspect {
 
 struct Subject {
   image::Image image;
-  std::optional<std::size_t> parent;  // index of the subject that is the parent; it may be an absent parent
-  // it shares its parent's memory, and a thread of the parent waits for it in vfork()
+  std::optional<std::size_t> parent;  // index of the subject that is the parent, which may be an absent one
+  // the process shares its parent's memory, and a thread of the parent waits in vfork() for this process
   bool is_in_vfork = false;
-  std::optional<bool> is_forked;  // it is a copy of its parent and has not called exec; nullopt: not known
+  std::optional<bool> is_forked;  // the process is a copy of its parent and has not called exec; nullopt: not known
   model::Liveness liveness = model::Liveness::kUnknown;
   std::uint64_t stuck_for_ms = 0;
   std::vector<model::Wait> waits;
@@ -34,14 +35,14 @@ struct Subject {
   std::vector<std::string> ways_out;  // as in model::Process
   bool may_be_timed_out = false;      // as in model::Process
   bool sets_no_handlers = false;      // as in model::Process
-  bool is_absent = false;             // a parent that cannot be looked at: only its child shows that it existed
+  bool is_absent = false;             // a parent that cannot be examined: only its child shows that it existed
   // Only for an absent parent: its pid is the ppid that the child's core records. If the real parent had ended before
   // the core was made, this is the pid of another process.
   bool is_supposed = false;
 };
 
-// Adds an absent parent for each stuck forked process whose parent is not among the subjects. The absent parent has the
-// child's ppid as its pid, unless that is the pid of a process that has adopted the child. Then the pid is 0, which
+// Adds an absent parent for each stuck forked process whose parent is not among the subjects. The pid of the absent
+// parent is the child's ppid. But if another process has adopted the child, the pid of the absent parent is 0, which
 // stands for a parent that has ended.
 void add_absent_parents(std::vector<Subject>& subjects);
 

@@ -54,7 +54,7 @@ constexpr std::array kCalls = std::to_array<std::pair<std::string_view, CallKind
 });
 
 // Entry points of libgomp (GCC 12) in which a thread waits for a lock of the program, or for its turn in an `ordered`
-// region. In none of them does the thread wait for a team.
+// region. A thread in one of these functions does not wait for a team.
 constexpr std::array<std::string_view, 8> kOpenmpLocks = {
     "GOMP_atomic_start", "GOMP_critical_name_start", "GOMP_critical_start", "omp_set_lock",
     "omp_set_lock_",     "omp_set_nest_lock",        "omp_set_nest_lock_",  "GOMP_ordered_start"};

@@ -15,7 +15,8 @@
 namespace forksight::inspect {
 namespace {
 
-// True if the thread is in sched_yield(), called by OpenBLAS. OpenBLAS calls it only while it waits for another thread.
+// True if the thread is in sched_yield(), called by OpenBLAS. OpenBLAS calls sched_yield() only while it waits for
+// another thread.
 bool is_yielding_in_blas(const model::Stack& stack, const StuckCall& call) {
   return !stack.frames.empty() && is_libc(stack.frames.front().module) &&
          public_name(stack.frames.front().function) == "sched_yield" && !call.stack.frames.empty() &&
@@ -36,9 +37,9 @@ bool is_spinning(const Subject& subject) {
   return call.kind == CallKind::kSpinlock || call.kind == CallKind::kParallel || is_yielding_in_blas(stack, call);
 }
 
-// True if the memory still has tids of the parent. fork() would have removed them: it replaces the tid of the thread
-// that forked, and erases those of the other threads. So the process was made by vfork() or by the bare system call,
-// and this memory may belong to the parent, which goes on.
+// True if the memory still has tids of the parent. fork() would have replaced the tid of the thread that forked, and
+// erased the tids of the other threads. So vfork() or the bare system call made the process. Then this memory may
+// belong to the parent.
 bool has_number_of_parent(const image::Image& image) {
   const image::Thread& thread = image.threads.front();
   if (image.threads.size() != 1 || thread.own_tid == 0) return false;
@@ -68,7 +69,7 @@ Subject make_subject(image::Image image) {
   CoreWaits waits = find_core_waits(from);
   subject.waits = std::move(waits.waits);
   if (waits.all_for_good) {
-    // Only the kernel knew whether a signal has a handler. A core does not show that.
+    // A core does not show whether a signal has a handler.
     subject.liveness = model::Liveness::kDeadButForSignal;
     subject.sets_no_handlers = !image::Stacks(from).symbols().may_import(kHandlerSetters);
   } else if (is_spinning(subject)) {
@@ -126,7 +127,8 @@ Result<std::vector<Subject>> open_core_subjects(const files::Reader& /*reader*/,
                       options.parent_core, core)};
     }
     subjects[0].parent = 1;
-    // The child may come from _Fork() or clone(), which glibc does not count.
+    // glibc does not count forks by _Fork() and clone(). So the process may be a forked child although glibc counted no
+    // fork.
     if (subjects[0].is_forked == false) subjects[0].is_forked.reset();
     subjects.push_back(make_subject(std::move(parent).value()));
   }

@@ -1,5 +1,5 @@
-// Opens a core file as a subject. A core shows all threads at one instant, which the proof of a hang needs. It lacks
-// what only the kernel knows: signal handlers, descriptors, other processes.
+// Opens a core file as a subject. A core shows all threads at one instant, which the proof of a hang needs. A core
+// lacks what only the kernel knows: signal handlers, descriptors, other processes.
 #pragma once
 
 #include <string>
@@ -16,9 +16,9 @@ struct CoreSubjectOptions {
   std::string parent_core;  // a core of the parent, which forked the process; "": there is none
 };
 
-// Returns the process of `core` and, after it, its parent. If there is no core of the parent, an absent parent is
-// added, but only if the process is forked and hangs. The error is one sentence: the file is no core, `exe` is another
-// program, or the second core is not one of the parent.
+// Returns the process of `core`, followed by its parent. Without a core of the parent, an absent parent is added if the
+// process is forked and hangs. The error is one sentence: the file is no core, `exe` is another program, or
+// `parent_core` is not a core of the parent.
 Result<std::vector<Subject>> open_core_subjects(const files::Reader& reader, const std::string& core,
                                                 const CoreSubjectOptions& options = {});
 

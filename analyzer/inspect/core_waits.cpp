@@ -85,7 +85,7 @@ watch::WaitFacts look_up(const image::Image& core, const Numbers& numbers, const
   const auto read = [&](std::uint64_t at, std::size_t size) { return read_word(core, at, size); };
   const auto lives_here = [&](std::int32_t own) { return numbers.has_own(own); };
   // The owner of a lock in shared memory may be a thread of another process. A core does not show which other processes
-  // there were. So every thread id counts as that of a living thread.
+  // there were. So every thread id counts as the id of a living thread.
   const auto may_live = [](std::int32_t) { return true; };
   const bool is_own = facts.mapping == WordMapping::kPrivate;
   facts.word = proc::identify_word(thread.call, core.libc.version, read, lives_here,

@@ -1,6 +1,6 @@
 // What the threads of a core wait for, and which threads could end these waits, read from the core's memory. A core
-// shows one instant, so the two rounds of samples that a proof about a live process needs (watch/proof.hpp) are not
-// needed.
+// shows one instant. So the proof needs no second round of samples, unlike the proof about a living process
+// (watch/proof.hpp).
 #pragma once
 
 #include <vector>

@@ -68,14 +68,15 @@ bool has_lost_none(const Scene& scene, std::size_t subject) {
 
 bool may_be_own(Scene& scene, std::size_t child, std::int32_t owner, const model::Fork& fork) {
   const image::Image& image = scene.subjects[child].image;
-  // Thread ids grow, unless they have wrapped around. So an id above the child's own belongs to a thread that the child
-  // has had. An id between the parent's and the child's belongs to a thread of the parent.
+  // A new thread gets a higher id than the threads before it, unless the ids have wrapped around. So an id above the
+  // child's pid belongs to a thread that the child has had. An id between the parent's pid and the child's pid belongs
+  // to a thread of the parent.
   if (owner > image.own_pid() || scene.model.threads[fork.forking_thread].tid == 0) return true;
   const bool is_contained = image.own_pid() != image.pid;
   const std::int32_t parent = scene.subjects[fork.process].image.pid;
   if (!is_contained && parent > 0 && owner > parent) return false;
   // A lower id belongs to the parent or to an earlier ancestor. The child's first thread may be a copy of that owner.
-  // To rule that out, it must be known for each ancestor which thread forked.
+  // To rule this out, it must be known for each ancestor which thread forked.
   std::uint64_t known = 0;
   std::int32_t eldest = image.own_pid();
   for (auto at = scene.forks.find(child); at != scene.forks.end(); ++known) {

@@ -1,6 +1,6 @@
 // Finds the thread to which a thread id in the memory of a forked process refers. A lock keeps the id of the thread
-// that took it. That may be a thread of the parent or of an earlier ancestor. The first thread of the process itself
-// may be a copy of that thread.
+// that took the lock. This thread may belong to the parent or to an earlier ancestor. The first thread of the process
+// itself may be a copy of this thread.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +24,9 @@ struct Namesake {
 // that id, and all forks of the scene have been added.
 Namesake find_namesake(const Scene& scene, std::size_t subject, std::int32_t number);
 
-// Corrects the waits of a process that are waits for plain mutexes. If the first thread of the process has held such a
-// mutex since before the fork, the mutex records the id of an ancestor's thread. The corrected wait names the first
-// thread as the owner.
+// Corrects the waits of a process for plain mutexes. A plain mutex does not check which thread unlocks it. If the first
+// thread of the process has held such a mutex since before the fork, the mutex records the id of an ancestor's thread.
+// The corrected wait names the first thread as the owner.
 void name_inherited_owners(Scene& scene, std::size_t subject);
 
 // True if neither the fork that made the process nor an earlier fork lost a thread, as far as the parents and the
@@ -34,11 +34,12 @@ void name_inherited_owners(Scene& scene, std::size_t subject);
 bool has_lost_none(const Scene& scene, std::size_t subject);
 
 // `owner`: the thread id that a lock records; nothing else is known about the owner. True if the owner may be a thread
-// of the child itself: its first thread, which had this id before the fork, or a thread that has ended.
+// of the child itself: the child's first thread, as the copy of the thread that had this id, or a thread of the child
+// that has ended.
 bool may_be_own(Scene& scene, std::size_t child, std::int32_t owner, const model::Fork& fork);
 
 // Sets model::Process::never_had_other_threads if the memory of the process shows that it never had another thread.
-// Looks only if a rule needs to know that.
+// Examines the memory only if a thread of the process waits for a rwlock that names no owner.
 void set_never_had_other_threads(Scene& scene, std::size_t subject);
 
 }  // namespace forksight::inspect

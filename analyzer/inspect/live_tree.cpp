@@ -34,16 +34,16 @@ using watch::Clock;
 
 constexpr std::size_t kMostAncestors = 64;
 constexpr std::size_t kMostLooked = 256;       // processes whose waits are shown
-constexpr std::size_t kMostSeenThreads = 256;  // threads of each of these
+constexpr std::size_t kMostSeenThreads = 256;  // threads of each such process
 constexpr std::size_t kMostIdle = 16;          // processes that are not stuck but whose stacks are read
 constexpr std::size_t kMostBeside = 8;         // processes outside of the tree that hold the other end of a pipe
-// A thread may be spinning if it runs, or is ready to run, at this many looks in a row. kSpinPace is the time between
-// two looks.
+// A thread may be spinning if it runs, or is ready to run, at this many looks in a row.
 constexpr int kSpinLooks = 6;
 constexpr int kStopAttempts = 4;
-// The tree is looked at again, at most this often, if the looks so far decided nothing about some process.
+// The largest number of further looks at the tree. They are taken if the looks so far decided nothing about some
+// process.
 constexpr int kFurtherLooks = 3;
-constexpr std::chrono::milliseconds kSpinPace{80};
+constexpr std::chrono::milliseconds kSpinPace{80};  // the time between two looks
 
 // Finds the ancestors in the same session. Ancestors outside of the session have started the job and are not part of
 // it.
@@ -74,8 +74,8 @@ bool runs_the_same(std::int32_t pid, std::int32_t other) {
   return start != 0 && find_program(other, exe) == start;
 }
 
-// Finds younger processes of the same process group whose parent is in another group: they have lost the parent that
-// forked them. Such a process is no longer a descendant, but a descendant may still wait for it.
+// Finds younger processes of the same process group whose parent is in another group: the parent that forked such a
+// process has ended. The process is no longer a descendant of `pid`, but a descendant may still wait for it.
 std::vector<ProcessKey> find_orphans(std::int32_t pid) {
   std::vector<ProcessKey> found;
   const pid_t group = ::getpgid(pid);
@@ -124,8 +124,8 @@ class Look {
   }
 
  private:
-  // Notes for how long each stuck process has not run. Must be called before anything is stopped, because after a stop
-  // the threads seem to have run.
+  // Notes for how long each stuck process has not run. Must be called before any thread is stopped, because after a
+  // stop the threads seem to have run.
   void note_rest() {
     for (const auto& [key, verdict] : supervisor_.verdicts()) {
       auto rest = least_wait_of(key.pid);
@@ -162,7 +162,7 @@ class Look {
       return tids;
     };
     for (const auto& [pid, member] : supervisor_.tree().living()) {
-      // This process runs at each of its own looks.
+      // forksight itself runs at each of its looks.
       if (supervisor_.verdicts().contains(member.key) || proc::is_own_process(pid)) continue;
       if (auto tids = running(pid); !tids.empty()) busy[pid] = std::move(tids);
     }
@@ -179,8 +179,8 @@ class Look {
 
   // True if another look is needed: the looks so far decided nothing about a process that was asked about, or about a
   // descendant of such a process. The process may have begun to hang only now. Or an earlier forksight command has
-  // stopped its threads for a moment: then each of them runs briefly to begin its call again, and on a busy machine
-  // this takes long.
+  // stopped the threads of the process for a moment. Then each thread runs briefly to begin its call again. On a busy
+  // machine this takes long.
   bool is_undecided() const {
     return std::ranges::any_of(supervisor_.tree().living(), [this](const auto& entry) {
       const ProcessKey& key = entry.second.key;
@@ -249,8 +249,8 @@ class Look {
     }
   }
 
-  // Finds the waits that the report shows. Must be called before anything is stopped, because after a stop the threads
-  // seem to have run.
+  // Finds the waits that the report shows. Must be called before any thread is stopped, because after a stop the
+  // threads seem to have run.
   void find_all_waits() {
     for (const watch::Member& member : chosen_) {
       const bool is_told = generation_of(member.key.pid) >= 0 || supervisor_.verdicts().contains(member.key);
@@ -258,8 +258,8 @@ class Look {
     }
     find_waits_of(pids_with_waits_);
     if (!options_.of_idle) return;
-    // A process that has the other end of an awaited pipe, and never wrote to it, may be the reason for the wait. So
-    // the report also shows what that process waits for.
+    // A process that has the other end of an awaited pipe, and never wrote to the pipe, may be the reason for the wait.
+    // So the report also shows what that process waits for.
     std::set<std::int32_t> beside;
     for (const auto& [pid, waits] : waits_) {
       for (const model::Wait& wait : waits) {
@@ -292,7 +292,7 @@ class Look {
     for (watch::Waiter& waiter : waiters) waits_[waiter.pid].push_back(std::move(waiter.wait));
   }
 
-  // Adds a process outside of the tree. False if that is not possible: it has ended, or was chosen already.
+  // Adds a process outside of the tree. False if the process has ended, or was chosen already.
   bool add_holder_outside_tree(std::int32_t pid) {
     const auto stat = proc::read_stat(pid);
     if (index_.contains(pid) || !stat || stat->state == 'Z') return false;
@@ -303,8 +303,8 @@ class Look {
     return true;
   }
 
-  // `waits` has the waits of the verdict. Adds those of the latest look. What the verdict has proved about a wait
-  // stays.
+  // `waits` has the waits that the verdict lists. Adds the waits of the latest look. Keeps what the verdict has proved
+  // about a wait.
   static void add_look(const std::vector<model::Wait>& looked, std::vector<model::Wait>& waits) {
     for (const model::Wait& look : looked) {
       const auto known = std::ranges::find(waits, look.tid, &model::Wait::tid);
@@ -343,7 +343,7 @@ class Look {
   }
 
   // True if the image of the process is needed: the process is stuck, it was asked about, or a descendant of it is
-  // stuck. Among the other processes, at most kMostIdle have an image. Of the rest, forksight uses only what /proc
+  // stuck. Among the other processes, at most kMostIdle have an image. About the rest, forksight uses only what /proc
   // shows.
   bool is_needed(const watch::Member& member) const {
     return is_stuck(member) || is_asked_about(member.key.pid) || has_stuck_child(member.key.pid);
@@ -477,7 +477,7 @@ class Look {
           !is_copy && is_stuck(chosen_[i]) && !runs_the_same(subject.image.pid, subject.image.ppid);
     }
     // If pthread_self() of the first thread of a parent is not known, its value is learned from a child. The loop is
-    // repeated, because the child may first have to learn its own value from its own child.
+    // repeated, because the value of that child may first have to be learned from a grandchild.
     bool learns = true;
     for (std::size_t round = 0; learns && round < kMostAncestors; ++round) {
       learns = false;

@@ -25,7 +25,7 @@ struct LiveTreeOptions {
   std::function<bool(std::int32_t pid)> may_stop_idle;
   // Processes of the same job that do not descend from `pid`. They are examined like `pid` itself.
   std::vector<proc::ProcessKey> others;
-  // By pid: the signals that the shim handles in that process. They are no way out of a wait.
+  // By pid: the signals that the shim handles in that process. These signals are no way out of a wait.
   std::map<std::int32_t, watch::OwnSignal> own_signals;
   int depth = -1;        // generations of descendants, -1: all
   bool of_idle = false;  // also find the stacks of processes that are not stuck, as far as possible without a stop

@@ -15,10 +15,10 @@ namespace {
 constexpr std::size_t kMostReferences = 3;      // as many as a report names
 constexpr std::size_t kMostThreadsRead = 1000;  // a hostile process must not cost more time than a large honest one
 constexpr std::uint64_t kMostStackBytes = 256U << 10U;
-constexpr std::uint64_t kWaitBytes = 4096;  // so much of a stack the innermost functions of a waiting thread use
+constexpr std::uint64_t kWaitBytes = 4096;  // how much of a waiting thread's stack its innermost functions use
 
-// An absl::Mutex has one word. It contains flags, and, if threads wait, the address of the last waiter's
-// PerThreadSynch.
+// An absl::Mutex has one word. The word contains flags. If threads wait, the word also contains the address of the last
+// waiter's PerThreadSynch, which is abseil's record of that thread.
 constexpr std::uint64_t kAbseilFlags = 0xff;
 constexpr std::uint64_t kAbseilReader = 1;
 constexpr std::uint64_t kAbseilWait = 4;
@@ -47,7 +47,7 @@ bool is_abseil_lock(std::string_view function) {
   return false;
 }
 
-// True for functions that implement locks. Names of trait implementations begin with "<" or "_<".
+// True for functions that implement locks. Names of Rust's trait implementations begin with "<" or "_<".
 bool is_of_lock_library(std::string_view function) {
   for (const std::string_view prefix :
        {"std::", "core::", "parking_lot", "lock_api::", "absl::", "AbslInternal", "<", "_<", "syscall"}) {
@@ -88,11 +88,11 @@ bool is_name_of_taking(std::string name) {
   return (has("lock") || has("mutex")) && !has("unlock") && !has("drop") && !has("~") && !has("wake");
 }
 
-// Meant for a thread whose awaited lock, if it awaits one, is not known. `found`: a reference on the stack of the
-// thread. True if the thread may wait for a lock. The innermost frames of a frozen stack may be missing. Then the name
-// of the function that the referring frame called last shows whether this call takes a lock. If the stack has frames
-// inside of the referring frame, their calls are probably about another lock. So such a call counts only if its
-// function waits for a lock.
+// True if a thread may wait for a lock. Called if it is not known which lock the thread waits for, or whether it waits
+// for one. `found`: a reference to a lock on the stack of the thread. The innermost frames of a frozen stack may be
+// missing. Then the name of the function that the referring frame called last shows whether that function takes a lock.
+// If the stack has frames inside of the referring frame, a name is not enough, because these frames are probably about
+// another lock. Then only a function that waits for a lock counts.
 bool is_taking_lock(const symbols::StackReference& found) {
   const std::string last_call(without_parameters(found.last_call));
   if (found.inner.frames.empty() && is_name_of_taking(last_call)) return true;
@@ -117,7 +117,8 @@ std::vector<std::uint64_t> words_of_wait(const image::Image& image, const image:
   return words_of(image.memory->bytes(*(*thread.registers)[symbols::kRsp], kWaitBytes));
 }
 
-// Returns the candidate for which `is_it` is true. nullopt if it is true for none of them, or for several values.
+// Returns the candidate for which `is_it` is true. nullopt if `is_it` is true for no candidate, or for several
+// different ones.
 template <class Condition>
 std::optional<std::uint64_t> find_only_word(const std::vector<std::uint64_t>& candidates, const Condition& is_it) {
   std::optional<std::uint64_t> found;
@@ -130,8 +131,8 @@ std::optional<std::uint64_t> find_only_word(const std::vector<std::uint64_t>& ca
 }
 
 // Finds the absl::Mutex for which the thread waits. The thread sleeps on a word in its own ThreadIdentity, which begins
-// with its PerThreadSynch. The word of the mutex contains the address of the last waiter's ThreadIdentity, which is a
-// multiple of 256, and flags.
+// with its PerThreadSynch. The word of the mutex contains flags and the address of the last waiter's ThreadIdentity.
+// This address is a multiple of 256.
 std::optional<std::uint64_t> find_abseil_mutex(const image::Image& image, const image::Thread& thread,
                                                const StuckCall& call) {
   return find_only_word(words_of_wait(image, thread), [&](std::uint64_t word) {
@@ -142,8 +143,8 @@ std::optional<std::uint64_t> find_abseil_mutex(const image::Image& image, const 
 }
 
 // True if a thread with this stack waits for the absl::Mutex. The waiters of a mutex form a ring. Each waiter is a
-// PerThreadSynch. Its first word is the address of the next waiter, and another word is the address of a variable on
-// the stack of the waiting thread.
+// PerThreadSynch. The first word of a PerThreadSynch is the address of the next waiter. Another word is the address of
+// a variable on the stack of the waiting thread.
 bool waits_for_abseil_mutex(const image::Image& image, std::uint64_t mutex, std::uint64_t start, std::uint64_t end) {
   constexpr std::size_t kWaiterBytes = 128;
   constexpr std::size_t kMostWaiters = 1000;
@@ -161,7 +162,7 @@ bool waits_for_abseil_mutex(const image::Image& image, std::uint64_t mutex, std:
 
 // Finds the lock of parking_lot for which the thread waits. The thread sleeps on a word in its own ThreadData. The
 // ThreadData also contains the address of the lock. For a writer that waits until the readers have released the lock,
-// it contains this address plus 1.
+// the ThreadData contains this address plus 1.
 std::optional<std::uint64_t> find_parking_lot(const image::Image& image, const image::Thread& thread,
                                               const StuckCall& call, LockFamily family) {
   constexpr std::uint64_t kNear = 64;
@@ -180,7 +181,7 @@ std::optional<std::uint64_t> find_parking_lot(const image::Image& image, const i
   return found ? std::optional(lock_of(*found)) : std::nullopt;
 }
 
-// True if a thread holds the lock, or several threads do.
+// True if one or several threads hold the lock.
 bool is_held(const image::Memory& memory, const AwaitedLock& lock) {
   switch (lock.family) {
     case LockFamily::kNone: return false;
@@ -224,7 +225,7 @@ class ReferenceSearch {
                  find_awaited_lock(image_, thread, scene_.facts_of(child_, thread.tid).call));
   }
 
-  // The same for a thread that the fork left behind.
+  // Searches the stack of a thread that the fork left behind, like find_own().
   std::optional<model::Stack> find_lost(const model::Thread& thread) {
     if (const auto now = find_unmoved(thread)) {
       if (!may_refer(*now->thread->registers, now->bytes)) return std::nullopt;
@@ -262,8 +263,8 @@ class ReferenceSearch {
     return mapping == nullptr ? 0 : mapping->end;
   }
 
-  // Returns the thread of the parent if its stack is the same as in the child. Then it has probably not run since the
-  // fork, and its present registers are taken for those that it had at the fork.
+  // Returns the thread of the parent if the child's memory has the same stack. Then the thread has probably not run
+  // since the fork. So its present registers are taken for its registers at the fork.
   std::optional<Unmoved> find_unmoved(const model::Thread& thread) const {
     if (is_parent_absent_ || thread.tid == 0) return std::nullopt;
     const auto now = std::ranges::find(parent_.threads, thread.tid, &image::Thread::tid);
@@ -279,7 +280,8 @@ class ReferenceSearch {
     return Unmoved{&*now, sp, std::move(bytes)};
   }
 
-  // True if a thread that the child has started since uses the stack now, or used it and has ended.
+  // True if a thread that the child has started since the fork uses the stack of the lost thread, or used that stack
+  // and has ended.
   bool has_new_user(const model::Thread& thread) const {
     if (thread.is_main || thread.pointer == 0) return false;
     return has_ended_since(image_, thread.pointer) ||
@@ -302,8 +304,8 @@ class ReferenceSearch {
   }
 
   // Returns the stack from the referring frame outwards. nullopt: there is no reference, or the thread waits for this
-  // lock, or may do so. `start` and `size` describe the whole stack. `awaited`: the lock for which the thread waits, if
-  // that is known.
+  // lock, or may wait for it. `start` and `size` describe the whole stack. `awaited`: the lock for which the thread
+  // waits, if that is known.
   std::optional<model::Stack> judge(std::optional<symbols::StackReference> found, std::uint64_t start, std::size_t size,
                                     const std::optional<AwaitedLock>& awaited) const {
     if (!found || (awaited && awaited->address == lock_.address)) return std::nullopt;

@@ -29,16 +29,16 @@ struct AwaitedLock {
   LockFamily family = LockFamily::kNone;
   // the address of the word that says whether the lock is held; a waiter may sleep on another word
   std::uint64_t address = 0;
-  std::uint64_t object = 0;  // the address of the lock object, which the functions that use the lock pass on
+  std::uint64_t object = 0;  // the address of the lock object, which functions that use the lock get as an argument
 };
 // Finds the lock for which a thread sleeps, from its stack and the memory. nullopt: the thread waits for no lock of
 // these families, or the address of the lock is not known.
 std::optional<AwaitedLock> find_awaited_lock(const image::Image& image, const image::Thread& thread,
                                              const StuckCall& call);
 
-// Finds the threads whose stacks refer to the lock for which the thread `waiting` of the process `child` sleeps, and
-// adds them to `touch`, which is the record of that sleep. Searches the other threads of the child, and the threads
-// that `fork` left behind.
+// The thread `waiting` of the process `child` sleeps for a lock, and `touch` is the record of this. Finds the threads
+// whose stacks refer to the lock, and adds these threads to `touch`. Searches the other threads of the child, and the
+// threads that `fork` left behind.
 void add_lock_references(Scene& scene, std::size_t child, const image::Thread& waiting, const model::Fork& fork,
                          model::Touch& touch);
 

@@ -28,7 +28,8 @@ bool has_thread(const image::Image& image, std::int32_t tid) {
   return thread != image.threads.end() && !thread->has_ended;
 }
 
-// True if `tid` is the first thread of the process and has ended. The kernel lists it until the last thread has ended.
+// True if the process lists `tid` as an ended thread. Only its first thread can be such a thread: the kernel lists it
+// until the last thread has ended.
 bool lists_as_ended(const image::Image& image, std::int32_t tid) {
   const auto thread = std::ranges::find(image.threads, tid, &image::Thread::tid);
   return thread != image.threads.end() && thread->has_ended;
@@ -62,9 +63,9 @@ struct Lost {
   model::ForkId fork = 0;
 };
 
-// Returns the fork that left the owner of a lock behind. Thread ids grow. So if `owner` is below the pid of the process
-// that forked, the owner is a thread of an ancestor of that process, and an earlier fork left it behind. The result is
-// the latest fork by a process that may have had such a thread.
+// Returns the fork that left the owner of a lock behind. A new thread gets a higher id than the threads before it. So
+// if `owner` is below the pid of the process that forked, the owner is a thread of an ancestor of that process, and an
+// earlier fork left it behind. The result is the latest fork by a process that may have had such a thread.
 model::ForkId find_fork_of_owner(const Scene& scene, std::size_t child, std::int32_t owner, model::ForkId fork) {
   const image::Image& image = scene.subjects[child].image;
   if (image.own_pid() != image.pid) return fork;  // the process is in a pid namespace of its own
@@ -110,8 +111,8 @@ bool name_lost_owner(Scene& scene, LostThreads& threads, std::size_t child, cons
   return true;
 }
 
-// True if a thread of the child itself waits as a writer, and so keeps this reader waiting. Readers do not wait for
-// other readers, but if the lock prefers writers, they also wait for a writer that waits.
+// True if `call` waits as a reader, and another thread of the child waits as a writer for the same lock. If a lock
+// prefers writers, readers also wait for a writer that waits.
 bool waits_behind_own_writer(const Scene& scene, std::size_t child, const StuckCall& call) {
   return call.kind == CallKind::kRwlockRead &&
          std::ranges::any_of(scene.subjects[child].image.threads, [&](const image::Thread& thread) {
@@ -154,7 +155,7 @@ std::optional<Lost> lost_lock(Scene& scene, LostThreads& threads, std::size_t ch
 }
 
 // Condition variables and barriers count their waiters. If the count is greater than the number of the child's own
-// waiters, it includes lost threads. A thread of the parent that still waits there is taken for one of these lost
+// waiters, the count includes lost threads. A thread of the parent that waits there now is taken for one of these lost
 // threads.
 std::optional<model::Held> lost_waiters(Scene& scene, LostThreads& lost, std::size_t child, const StuckCall& call,
                                         const model::Fork& fork) {
@@ -271,8 +272,8 @@ void find_ended_owner(Scene& scene, std::size_t subject, const image::Thread& th
   const LockKind kind = is_rwlock ? LockKind::kRwlockWrite : LockKind::kMutex;
   const auto state = read_lock(image, kind, call.object);
   if (!state || !state->held || state->process_shared || state->owner <= 0 || has_thread(image, state->owner)) return;
-  // If the process is forked, its fork may have left the owner behind. explain() reports that case. Of the threads that
-  // have ended, only the first one is known to have been a thread of the process itself.
+  // In a forked process, the owner may be a lost thread. explain() reports that case. Only an ended first thread is
+  // known to be a thread of the process itself.
   if (scene.forks.contains(subject) && !lists_as_ended(image, state->owner)) return;
   // An id below the pid belongs to a thread of an ancestor. In a core this happens if _Fork() or clone() made the
   // process, because glibc does not count these calls as forks.

@@ -1,6 +1,6 @@
 // Finds out whether a child waits for an object that its fork broke. The shim records such a wait as a touch. Without
 // the shim, the wait is found afterwards in the child's memory. Some locks store the id of the thread that holds them.
-// For other objects, the present stacks of the parent's threads may show which thread it is.
+// For other objects, the present stacks of the parent's threads may show which thread held the object.
 #pragma once
 
 #include "inspect/lost_threads.hpp"

@@ -95,9 +95,10 @@ class Search {
     }
   }
 
-  // Follows the ring that links the struct pthreads of the lost threads. fork() moves them to the ring of unused
-  // stacks, GL (dl_stack_cache). _Fork() leaves them in the ring of living threads. Only one element of a ring belongs
-  // to no thread: its head. Returns true if the whole ring was followed, so that all lost threads are known.
+  // Follows the ring that links the struct pthreads of the lost threads. fork() moves these struct pthreads to the ring
+  // of unused stacks, GL (dl_stack_cache). _Fork() leaves them in the ring of living threads. Only one element of a
+  // ring belongs to no thread: its head. Returns true if the whole ring was followed, so that all lost threads are
+  // known.
   bool follow_list() {
     if (any_ring_member_ == 0) return false;
     const std::uint64_t begin = any_ring_member_ + layout_.list;

@@ -1,6 +1,6 @@
 // What the memory of a forked child shows of its fork: glibc counts forks, and the struct pthread of each lost thread
-// stays where it was. This is needed if the parent cannot be looked at, or if threads of the parent have ended since
-// the fork.
+// stays where it was. This knowledge is needed if the parent cannot be examined, or if threads of the parent have ended
+// since the fork.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ std::optional<std::uint64_t> count_forks(const image::Image& image, symbols::Sym
 
 struct LostThread {
   std::uint64_t pointer = 0;  // pthread_self()
-  // 0: fork() has erased the tid. It does not erase the tid of a thread whose stack glibc did not make.
+  // 0: fork() has erased the tid. fork() does not erase the tid of a thread whose stack glibc did not make.
   std::int32_t tid = 0;
   std::uint64_t start_routine = 0;  // 0: the first thread of the parent
   std::uint64_t argument = 0;       // the argument of the start routine
@@ -50,7 +50,7 @@ std::uint64_t find_first_pointer(const image::Image& image);
 bool shows_no_other_thread(const image::Image& image);
 
 // True if a thread that existed at the fork no longer exists in `parent`: the thread with this struct pthread and, if
-// that is known, this start routine. Another thread may use its stack now.
+// that is known, this start routine. Another thread may use the stack of the ended thread now.
 bool has_ended_since(const image::Image& parent, std::uint64_t pointer,
                      std::optional<std::uint64_t> start_routine = std::nullopt);
 

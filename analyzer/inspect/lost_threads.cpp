@@ -19,7 +19,8 @@ model::ThreadId LostThreads::add(const model::Fork& fork, const LostThread& from
   const auto module = std::ranges::find_if(image.modules, [&](const symbols::Module& one) {
     return from.start_routine >= one.start && from.start_routine < one.end;
   });
-  // Under the shim, threads start in a function of the shim. So it is not known which function the program gave them.
+  // Under the shim, threads start in a function of the shim. So it is not known which function the program passed to
+  // pthread_create().
   const bool is_of_shim = module != image.modules.end() && module->path.find("/libforksight.so") != std::string::npos;
   if (module != image.modules.end() && !is_of_shim) thread.start_library = module->path;
   symbols::Symbolizer& symbolizer = scene_.stacks_of(child).symbols();
@@ -41,9 +42,9 @@ model::ThreadId LostThreads::add(const model::Fork& fork, const LostThread& from
 void LostThreads::add_ended_since(model::Fork& fork) {
   const image::Image& parent = scene_.subjects[fork.process].image;
   const LostPthreads found = find_lost_pthreads(scene_.subjects[*fork.child].image);
-  // An earlier fork may have left behind a lost thread that is in the child's memory. Then it was never a thread of the
-  // parent, and the parent may use its stack for another thread. So this function adds threads only for the first fork
-  // since the start of the program.
+  // An earlier fork may have left behind a lost thread that is in the child's memory. Such a thread was never a thread
+  // of the parent, and the parent may use its stack for another thread. So this function adds threads only for the
+  // first fork since the start of the program.
   const bool is_first = has_only_one_fork(*fork.child, found) || has_only_one_bypass(fork, found);
   fork.may_have_lost_more = !is_first || !found.is_complete;
   if (!is_first) return;
@@ -96,7 +97,8 @@ model::ThreadId LostThreads::other_thread(const model::Fork& fork) {
 
 model::ThreadId LostThreads::add_lost_owner(std::int32_t tid, const model::Fork& fork) {
   const auto only = only_lost_.find(fork.process);
-  // Thread ids grow: an id above the parent's own belongs to a thread of the parent.
+  // A new thread gets a higher id than the threads before it: an id above the parent's own belongs to a thread of the
+  // parent.
   const bool is_of_parent =
       !scene_.model.processes[fork.process].is_some_ancestor || tid > scene_.subjects[fork.process].image.pid;
   const bool is_only = only != only_lost_.end() && is_of_parent && scene_.model.threads[fork.forking_thread].tid != 0;

@@ -32,7 +32,8 @@ class LostThreads {
   // True if there was only one fork since the start of the program. Then all lost threads in the child's memory were
   // lost at that fork.
   bool has_only_one_fork(std::size_t child, const LostPthreads& lost);
-  // The same for a fork by _Fork() or clone(). libc does not count these forks.
+  // True if the only fork since the start of the program was made by _Fork() or clone(). libc does not count these
+  // forks.
   bool has_only_one_bypass(const model::Fork& fork, const LostPthreads& lost);
 
   Scene& scene_;

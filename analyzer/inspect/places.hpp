@@ -9,7 +9,7 @@
 namespace forksight::inspect {
 
 // Returns a text such as "heap", "stack of thread 4240", or "/dev/shm/queue+0x40" (for shared memory and files: with
-// the offset in the file). Returns "" if the address is in no mapping, or in a mapping that shows nothing.
+// the offset in the file). Returns "" if the address is in no mapping, or in a mapping of another kind.
 std::string describe_place(const image::Image& image, std::uint64_t address);
 
 }  // namespace forksight::inspect

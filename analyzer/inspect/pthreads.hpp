@@ -22,9 +22,9 @@ void find_own_numbers(image::Image& core, bool is_forked);
 // True if the thread allows cancellation at any instruction (PTHREAD_CANCEL_ASYNCHRONOUS). False if that is not known.
 bool may_be_cancelled_anywhere(const image::Image& image, const image::Thread& thread);
 
-// Returns the tid of the thread of `parent` that forked `child`. Its struct pthread has the same address as that of the
-// child's first thread: `pointer` (0: not known). Returns 0 if the tid is not known, or if `child` is not a copy of
-// `parent`.
+// Returns the tid of the thread of `parent` that forked `child`. The struct pthread of this thread has the same address
+// as the struct pthread of the child's first thread. `pointer` is this address; 0: not known. Returns 0 if the tid is
+// not known, or if `child` is not a copy of `parent`.
 std::int32_t find_forking_thread(const image::Image& child, std::uint64_t pointer, const image::Image& parent);
 
 // Sets `fs_base` of the first thread of `process`, if it is not known because the thread was not stopped. The value is

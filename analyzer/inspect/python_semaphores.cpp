@@ -41,10 +41,10 @@ bool has_name_of_sem_lock(const image::Memory& memory, std::uint64_t type, std::
   return end != std::string_view::npos && text.substr(0, end).ends_with(kTypeName);
 }
 
-// True if the object was not freed. A freed object keeps its other fields, and another semaphore may have the address
-// of its semaphore now. Only the first word shows the difference: in a living object it is the number of references,
-// and in a freed object it is null or the address of another free object. From 3.14 on, this word also has flags in its
-// upper 16 bits.
+// True if the object was not freed. A freed object keeps all fields except its first word, and a new semaphore may have
+// the address of the freed object's semaphore. Only the first word shows the difference: in a living object it is the
+// number of references, and in a freed object it is null or the address of another free object. From 3.14 on, this word
+// also has flags in its upper 16 bits.
 bool is_alive(const image::Memory& memory, std::uint64_t object) {
   constexpr std::uint64_t kMostReferences = std::uint64_t{1} << 20U;
   const auto word = memory.value<std::uint64_t>(object);
@@ -120,7 +120,8 @@ class HolderSearch {
     for (std::size_t other = 0; other < scene_.subjects.size(); ++other) {
       const auto object = find(other, *file, wait.object - file->start);
       if (!object) {
-        // The process uses the semaphore, but its object was not found. So it is not known whether it has the lock.
+        // If the process uses the semaphore, but its object was not found, it is not known whether the process has the
+        // lock.
         if (find_semaphore(scene_.subjects[other].image, *file) != nullptr) return;
         continue;
       }
@@ -162,7 +163,8 @@ class HolderSearch {
   }
 
   Scene& scene_;
-  // SemLock::handle_address in the process that was looked at last. In a forked child it is the same as in its parent.
+  // SemLock::handle_address in the process that was looked at last. In a forked child, this address is the same as in
+  // its parent.
   std::uint64_t hint_ = 0;
   std::uint64_t budget_ = files::kMaxSemaphoreSearchBytes;
 };

@@ -48,7 +48,7 @@ void PythonStacks::splice_lines(std::size_t subject, model::Wait& wait) const {
 }
 
 // A parked thread sleeps in a semaphore of its own. The semaphore does not show what the thread waits for, but the
-// entry beside it does. So `call` gets the object from that entry.
+// entry that CPython keeps beside the semaphore does. So `call` gets the object from that entry.
 void PythonStacks::note_parked_place(std::size_t subject, StuckCall& call) const {
   const auto layout = layouts_.find(subject);
   if (layout == layouts_.end() || call.kind != CallKind::kSemaphore) return;

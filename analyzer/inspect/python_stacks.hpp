@@ -17,7 +17,7 @@ class PythonStacks {
   void read(std::size_t subject);
   // Inserts the Python lines into the stack of the wait, before the interpreter's own frames.
   void splice_lines(std::size_t subject, model::Wait& wait) const;
-  // The same for the stack of a call. Also notes for which lock of Python the call waits.
+  // Inserts the Python lines into the stack of a call. Also notes for which lock of Python the call waits.
   void note(std::size_t subject, const image::Thread& thread, StuckCall& call) const;
 
  private:

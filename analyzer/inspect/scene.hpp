@@ -37,7 +37,7 @@ class Scene {
 
   // Null: the process has no such thread.
   const ThreadFacts* find_facts(std::size_t subject, std::int32_t tid) const;
-  // Empty facts for a thread that the process does not have.
+  // Returns empty facts for a thread that the process does not have.
   const ThreadFacts& facts_of(std::size_t subject, std::int32_t tid) const;
   // Does nothing if the facts about the thread are already known.
   void add_facts(std::size_t subject, std::int32_t tid, ThreadFacts facts);

@@ -25,10 +25,11 @@ constexpr int kMostLooks = 120;
 constexpr std::chrono::seconds kLongest{6};
 constexpr std::uint64_t kTurn_ns = 5'000'000;
 constexpr std::uint64_t kProgress_ns = 500'000;
-// Between two looks, read_words() is called this often. kPace is the time between two calls.
+// How often read_words() is called between two looks.
 constexpr int kReadsALook = 25;
-constexpr std::chrono::milliseconds kPace{1};
-// Each call reads each word this often, because a lock for which threads compete is free only for moments.
+constexpr std::chrono::milliseconds kPace{1};  // the time between two calls of read_words()
+// How often each call of read_words() reads the word of each lock. A lock for which threads compete is free only for
+// moments.
 constexpr int kReadsInARow = 40;
 constexpr std::size_t kMostSpinners = 16;
 // A thread that spins stays within this many bytes of code. A loop that waits is small; a loop that computes is
@@ -123,8 +124,9 @@ class Looks {
     }
   }
 
-  // True if there is a lock for which all waiting threads have stayed in place. (If one of these threads gets the lock,
-  // the holder still releases it.) Also true if a thread for which no lock is known has stayed in place.
+  // True if there is a lock for which all waiting threads have stayed in place. (A thread that gets the lock leaves its
+  // place. This shows that the lock is still released.) Also true if a thread for which no lock is known has stayed in
+  // place.
   bool any_stayed() const {
     return std::ranges::any_of(seen_, [&](const Seen& seen) {
       if (seen.spinner.word == 0) return has_stayed(seen);
@@ -134,8 +136,9 @@ class Looks {
   }
 
   // True if a lock is lost: its holder never releases it. A lock counts as lost only if every running thread of the
-  // process waits for it. Otherwise a thread may release the lock and always take it again before the others get it, so
-  // that the looks never see it free. Also true if a thread for which no lock is known has stayed in place.
+  // process waits for it. Otherwise another running thread may release the lock and always take it again before the
+  // waiting threads get it. The looks would then never see the lock free. Also true if a thread for which no lock is
+  // known has stayed in place.
   bool any_is_lost(const std::vector<std::int32_t>& running) const {
     return std::ranges::any_of(seen_, [&](const Seen& seen) {
       if (seen.spinner.word == 0) return has_stayed(seen);

@@ -46,8 +46,8 @@ std::uint64_t object_of(CallKind kind, std::uint64_t word, std::uint32_t value, 
   constexpr std::uint64_t kWord = sizeof(std::uint32_t);
   const std::uint64_t second = word % 8 == 0 ? 0 : kWord;  // the second of two words
   const abi::ConditionLayout* const condition = abi::layout_of(libc.condition);
-  // A reader sleeps on the count of readers, the first word of the rwlock, if it waits behind a writer because the
-  // rwlock prefers writers.
+  // If the rwlock prefers writers, a reader may wait behind a writer. Then the reader sleeps on the first word of the
+  // rwlock, the count of readers.
   constexpr std::uint32_t kBehindWriter = abi::Rwlock::kWriteLocked | abi::Rwlock::kReadersWait;
   const bool is_count =
       (value & (kBehindWriter | abi::Rwlock::kWritePhase)) == kBehindWriter && value >> abi::Rwlock::kReaderShift != 0;
@@ -115,7 +115,7 @@ bool is_in_fork_handler(const model::Stack& stack) {
 }
 
 // Drops the frames inside of a parallel region, so that the stack begins where the program entered the region. This
-// matters for a barrier, which the code of the region itself calls.
+// matters for a barrier, because the code of the region itself calls it.
 void drop_region_body(model::Stack& stack) {
   auto& frames = stack.frames;
   if (frames.empty() || frames.front().function.find("._omp_fn.") == std::string::npos) return;

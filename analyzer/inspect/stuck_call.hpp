@@ -1,5 +1,6 @@
-// Finds out which call of libc or of a runtime a blocked thread is in, and the object of that call. This is found from
-// the stack and the system call of the thread, with the layouts of glibc on x86-64 that forksight/abi/ describes.
+// Finds out which call of libc or of a runtime a blocked thread is in, and the object of that call. The stack and the
+// system call of the thread show the call. The layouts of glibc on x86-64 that forksight/abi/ describes show the
+// object.
 #pragma once
 
 #include <cstdint>
@@ -29,14 +30,14 @@ struct StuckCall {
 };
 
 // Returns the name of the function that a frame calls, read from the code of the call. A function of libc may end by a
-// jump to another function, and then it is not on the stack itself.
+// jump to another function. Then the stack does not show the first function.
 using CalleeOf = std::function<std::string(const model::Frame& caller)>;
 
 // Both arguments must outlive the result.
 CalleeOf make_callee_of(const image::Image& image, symbols::Symbolizer& symbolizer);
 
-// Finds the call that a thread is in, from its stack and its system call. A spinning thread is in no system call. For
-// such a thread the registers are needed, too. If no call is recognised, the kind is kUnknown.
+// Finds the call that a thread is in, from its stack and its system call. For a thread that spins, the registers are
+// needed, because it is in no system call. If no call is recognised, the kind is kUnknown.
 StuckCall recognise(const image::Thread& thread, const model::Stack& stack, const CalleeOf& callee_of,
                     const abi::Libc& libc);
 

@@ -118,8 +118,8 @@ void Reader::add_thread(std::uint64_t state, std::uint64_t gil_holder) {
   if (is_ring) ++rings_;
   if (!is_whole && !thread.stack.known()) is_strange_ = true;
   if (thread.stack.known()) thread.locals = objects_.local_names(code);
-  // Several states may have the pointer of the same thread: a state that was made for a future thread has the pointer
-  // of the thread that made it, and a thread that runs in several interpreters has a state in each.
+  // Several states may have the pointer of the same thread. A state that was made for a future thread has the pointer
+  // of the thread that made the state. A thread that runs in several interpreters has a state in each of them.
   const auto known = std::ranges::find(threads_, thread.pointer, &PythonThread::pointer);
   if (known != threads_.end()) {
     known->holds_gil = known->holds_gil || thread.holds_gil;
@@ -228,7 +228,7 @@ std::uint64_t Reader::find_instructions(std::uint64_t frame, std::uint64_t code,
 int Reader::find_line(std::uint64_t frame, std::uint64_t of, const PythonCode& code) {
   constexpr std::int64_t kUnit = 2;  // bytes of an instruction
   if (layout_.frame_line != 0) {
-    // The frame has its line here only while Python's own tracing traces the thread.
+    // The frame has its line in this field only while Python's own tracing is on for the thread.
     const auto line = memory_.value<std::int32_t>(frame + layout_.frame_line).value_or(0);
     if (line > 0) return line;
   }

@@ -1,6 +1,6 @@
-// Python lines of all threads of a process that is alive or in a core, for CPython 3.9 to 3.15. They are read from its
-// memory. Nothing is executed in the process, and nothing in it needs to work. All of its memory is hostile input: the
-// time and memory that reading takes are bounded, whatever it contains.
+// Python lines of all threads of a process that is alive or in a core, for CPython 3.9 to 3.15. The lines are read from
+// the memory of the process. Nothing is executed in the process, and no part of its code needs to work. All of its
+// memory is hostile input: whatever it contains, the time and memory that reading takes are bounded.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 namespace forksight::inspect {
 
 struct PythonThread {
-  // 0: the thread is not in the image. This is so for threads that a fork left behind, until Python's own handler in
-  // the child removes them from its list. After a fork by C code this handler does not run. The stack of such a thread
+  // 0: the thread is not in the image. Python lists a thread that the fork left behind, until Python's own handler in
+  // the child removes it from the list. After a fork by C code this handler does not run. The stack of such a thread
   // shows what the thread did at the fork.
   std::int32_t tid = 0;
   std::uint64_t pointer = 0;  // pthread_self()
@@ -33,7 +33,7 @@ struct PythonThread {
 std::vector<PythonThread> read_python_threads(const image::Image& image, symbols::Symbolizer& symbols,
                                               std::vector<std::string>& limits);
 
-// The same, for an interpreter that was found before.
+// The same for an interpreter that find_python() has found.
 std::vector<PythonThread> read_python_threads(const image::Image& image, const PythonInterpreter& python,
                                               std::vector<std::string>& limits);
 

@@ -20,7 +20,8 @@ struct PythonInterpreter {
 // True for CPython 3 of any version. This looks only at the names of mapped files, so it costs nothing.
 bool is_python(const image::Image& image);
 
-// nullopt: there is no interpreter, or it cannot be read. In the second case `limits` gets a sentence with the reason.
+// nullopt: there is no interpreter, or it cannot be read. If it cannot be read, `limits` gets a sentence with the
+// reason.
 std::optional<PythonInterpreter> find_python(const image::Image& image, symbols::Symbolizer& symbols,
                                              std::vector<std::string>& limits);
 

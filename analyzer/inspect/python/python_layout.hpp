@@ -27,7 +27,7 @@ struct PythonLayout {
 
   // _PyRuntimeState
   std::uint64_t interpreters = 0;  // pointer to the first interpreter
-  std::uint64_t runtime_gil = 0;   // struct _gil_runtime_state in it, or 0
+  std::uint64_t runtime_gil = 0;   // struct _gil_runtime_state in _PyRuntimeState, or 0
 
   // PyInterpreterState
   std::uint64_t interpreter_next = 0;
@@ -74,16 +74,17 @@ struct PythonLayout {
   std::uint64_t tuple_items = 24;
   std::uint64_t string_length = 16;
   std::uint64_t string_state = 32;
-  unsigned string_kind_shift = 2;  // of the width in the state; the two bits above are "compact" and "ASCII"
+  unsigned string_kind_shift = 2;  // position of the width in the state; the two bits above are "compact", "ASCII"
   std::uint64_t string_ascii = 0;  // the characters, if they are all ASCII
   std::uint64_t string_other = 0;  // the characters otherwise
 };
 
-// For a release of CPython 3.9 to 3.12. nullopt: another version.
+// Returns the layout of a release of CPython 3.9 to 3.12. nullopt: another version.
 std::optional<PythonLayout> known_python_layout(int minor);
 
-// For 3.13 to 3.15, which describe their layout themselves: _Py_DebugOffsets, at the start of _PyRuntime. nullopt:
-// there is no such table, it belongs to another version, or it contains an impossible offset.
+// Reads the layout of CPython 3.13 to 3.15 from the table _Py_DebugOffsets, with which these versions describe it. The
+// table is at the start of _PyRuntime. nullopt: there is no such table, it belongs to another version, or it contains
+// an impossible offset.
 std::optional<PythonLayout> read_python_layout(const image::Memory& memory, std::uint64_t runtime);
 
 }  // namespace forksight::inspect

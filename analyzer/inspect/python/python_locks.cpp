@@ -26,7 +26,8 @@ constexpr std::uint8_t kLocked = 1;
 constexpr std::uint8_t kParked = 2;
 
 // PyMutex is the first member of a lock object. Since 3.14, the PyMutex of an RLock is the first member of a
-// _PyRecursiveMutex. Its next members are the thread that holds the lock, and how often that thread holds it.
+// _PyRecursiveMutex. The next members of the _PyRecursiveMutex are the thread that holds the lock, and how often that
+// thread holds it.
 constexpr std::uint64_t kTypeBefore = 8;
 constexpr std::uint64_t kOwner = 8;
 constexpr std::uint64_t kCount = 16;

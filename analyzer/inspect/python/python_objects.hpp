@@ -17,7 +17,7 @@ struct PythonCode {
   std::string name;  // co_name, in UTF-8
   std::string file;
   int first_line = 0;
-  std::uint64_t instructions = 0;  // address of the first one; 0 up to 3.10
+  std::uint64_t instructions = 0;  // address of the first instruction; 0 up to 3.10
   std::vector<std::byte> lines;
 };
 
