@@ -92,7 +92,7 @@ model::Wait describe_wait(const proc::ThreadSample& thread, const WaitFacts* fac
   if (facts == nullptr) return wait;
   if (wait.kind == model::WaitKind::kFutex) describe_word(*facts, wait);
   // The argument of the call is a pid of the process's own pid namespace. The pid of a waker belongs to forksight's
-  // namespace. So if the awaited child is the only waker, its pid is taken from there.
+  // namespace. So if the awaited child is the only waker, its pid is taken from the waker.
   const bool is_one_child = wait.target_pid > 0 && facts->wakers.size() == 1;
   if (is_one_child) wait.target_pid = facts->wakers.front().pid;
   wait.path = facts->object;

@@ -203,7 +203,8 @@ class Search {
       if (word.use == model::FutexUse::kJoin) return;
     }
     if (facts.mapping != WordMapping::kShared) {
-      // If a lock has an owner, that thread can end the wait. For other objects, memory does not show which thread can.
+      // If a lock has an owner, that thread can end the wait. For other objects, the memory does not show which thread
+      // can end the wait.
       if (!has_owner && is_threaded(waiter.pid)) plan.others.push_back(of_process(waiter.pid, "futex"));
       return;
     }
@@ -232,7 +233,7 @@ class Search {
     };
     std::set<std::int32_t> children;
     for (const std::int32_t child : proc::read_children(waiter.pid)) children.insert(child);
-    // wait4() and waitid() of a tracer also wait for the processes that it traces.
+    // If the waiting process is a tracer, wait4() and waitid() also wait for the processes that it traces.
     for (const auto& [pid, member] : tree_.living()) {
       const auto status = proc::parse_status(proc::read_file(proc::proc_path(pid, "status")).text);
       if (status && status->tracer == waiter.pid) children.insert(pid);
@@ -429,8 +430,8 @@ class Search {
     return found;
   }
 
-  // Adds the commands that let a stopped or frozen process go on. They do not replace the other enders: after such a
-  // command, the thread still waits in the call that /proc shows.
+  // Adds the commands that let a stopped or frozen process go on. These commands do not replace the other enders: after
+  // such a command, the thread still waits in the call that /proc shows.
   void add_hold(Waiter& waiter) {
     const char state = waiter.thread.status.state;
     if (state == 'T')

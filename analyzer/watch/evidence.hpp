@@ -24,7 +24,7 @@ struct Waker {
   friend bool operator==(const Waker&, const Waker&) = default;
 };
 
-// Facts about the wait of one thread. They are looked up between the two rounds.
+// Facts about the wait of one thread, which are looked up between the two rounds of samples.
 struct WaitFacts {
   // the kind of memory that contains the futex word; looked up only for operations without the PRIVATE flag
   WordMapping mapping = WordMapping::kUnknown;
@@ -36,7 +36,7 @@ struct WaitFacts {
   // True if `wakers` is complete. False: nothing is known about who could end the wait, with one exception: no other
   // process can end the wait for a private futex.
   bool wakers_known = false;
-  bool is_open_to_all = false;  // an unknown process or a signal may end the wait, for as long as it lasts
+  bool is_open_to_all = false;  // as long as the wait lasts, an unknown process or a signal may end it
   std::vector<Waker> wakers;
 };
 
@@ -48,11 +48,11 @@ struct ProcessEvidence {
   bool has_io_uring = false;
   std::uint64_t own_signals = 0;                    // signals that the shim handles; their handlers wake nobody
   bool has_libc = true;                             // the process has glibc, which keeps signals 32 and 33 for itself
-  bool has_python_interrupt = false;                // its handler of SIGINT is Python's own one, for Ctrl-C
+  bool has_python_interrupt = false;                // the handler of SIGINT is Python's own one, for Ctrl-C
   std::uint64_t timed_signals = 0;                  // signals that arrive without a sender; bit 0 is signal 1
   bool is_frozen = false;                           // its control group is frozen
   proc::Sharing sharing = proc::Sharing::kUnknown;  // whether a separate process has the same memory
-  std::vector<std::int32_t> sharers;                // those processes; if kShared and empty: not known, so no proof
+  std::vector<std::int32_t> sharers;                // the processes with the same memory; kShared and empty: not known
   proc::Round first;
   std::vector<std::int32_t> tids_between;  // listed after the first round and before the second one
   proc::Round second;

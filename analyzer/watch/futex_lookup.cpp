@@ -29,7 +29,7 @@ bool is_dead(std::int32_t tid) {
   return stat && (stat->state == 'Z' || stat->state == 'X');
 }
 
-// Reads the words of one object in one piece. An object has up to ten words, and one system call for each of them takes
+// Reads the words of one object in one piece. An object has up to ten words, and one system call for each word takes
 // too long in a process with thousands of threads.
 class WordReader {
  public:

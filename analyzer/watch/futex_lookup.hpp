@@ -19,8 +19,9 @@ namespace forksight::watch {
 // errors (glibc, pthread_mutex_unlock.c).
 bool only_owner_can_unlock(const proc::FutexWord& word);
 // Sets `facts.wakers`: who may end the wait for a word in private memory of process `pid`. If `facts` names a living
-// owner, only the owner may. Otherwise any thread of the process may. `wakers` stays empty in two cases: only the owner
-// may unlock the mutex, and it has ended; or the word of a priority-inheriting futex could not be read.
+// owner, only the owner may end the wait. Otherwise any thread of the process may. `wakers` stays empty in two cases.
+// In the first case only the owner may unlock the mutex, and the owner has ended. In the second case the word of a
+// priority-inheriting futex could not be read.
 void name_wakers(std::int32_t pid, const proc::WaitTarget& target, WaitFacts& facts);
 
 // Looks up the facts about the futex waits of one process: the mapping, the owner and the use of each word, and the

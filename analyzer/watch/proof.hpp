@@ -3,37 +3,39 @@
 // The claim. A thread in futex(FUTEX_WAIT) on private memory, with no timeout, can be woken only by a thread of its own
 // address space. If every thread of a process waits like this at ONE instant, then no thread of the process will ever
 // run again. The process is dead, whatever lock or language it uses. A thread that waits for a child or for the other
-// end of a pipe can be woken by other processes. prove() only names these processes; wait_graph.hpp decides whether one
-// of them may still run.
+// end of a pipe can be woken by other processes. prove() only names these processes. judge() of wait_graph.hpp decides
+// whether one of them may still run.
 //
-// One instant. The threads are looked at one after another, and nothing is stopped. So a single round proves nothing.
-// For example, forksight looks at thread A. Then B wakes A and blocks. Then forksight looks at B, and both threads seem
-// to be blocked. Therefore there are two rounds. Take a thread whose call, arguments, stack pointer, program counter
-// and both context switch counts are the same in both rounds. It has not run in between: after a run it would have been
-// switched out again, which increases a count. So it was blocked from its first sample to its second. The first round
-// ends before the second begins. Hence ALL threads were blocked at the instant between the rounds. The task list is
-// read before the first round, between the rounds, and in the second round. Assume that one of the threads made another
-// thread before it was sampled itself. Either the list that is read between the rounds has that new thread, or the new
-// thread has ended without waking anybody: a woken thread would have run, which the second round would show.
+// One instant. forksight looks at the threads one after another, and stops none of them. So a single round proves
+// nothing. For example, forksight looks at thread A while A is blocked. Then thread B wakes A and blocks. Then
+// forksight looks at B. Both threads seem to be blocked, although A runs. Therefore there are two rounds. Take a thread
+// whose call, arguments, stack pointer, program counter and both context switch counts are the same in both rounds.
+// This thread has not run between its two samples: after a run the kernel would have switched it out again, which
+// increases a count. So the thread was blocked from its first sample to its second sample. The first round ends before
+// the second round begins. Hence ALL threads were blocked at the instant between the rounds.
+//
+// New threads. The task list is read before the first round, between the rounds, and in the second round. Assume that
+// thread A made thread N before the first sample of A. If N still lives, the list that is read between the rounds has
+// N. If N has ended, it has woken no thread: a woken thread would have run, and the second round would show this.
 //
 // What else could end such a wait, and what the proof requires:
 //  - time: the timeout pointer must be NULL.
 //  - another address space: the wait must have the PRIVATE flag, or its word must be in a private writable mapping,
-//    where the kernel looks the futex up by address space, too. For a word in a shared mapping, all processes that have
-//    it mapped count as wakers, unless the memory names the only thread that may wake: the owner of a mutex.
-//  - a separate process that shares the memory (CLONE_VM): it counts as a waker. If the kernel refuses to compare the
-//    memories, it is not known whether there is such a process, and the report says so.
-//  - a signal handler: find_handlers() in ways_out.hpp decides which handlers count. If one does, the process counts as
-//    stuck except for that way out, and the verdict says so. A pending signal that the thread does not block will
-//    arrive soon: then there is no verdict.
-//  - io_uring: its completions run in the task that submitted them, and can wake futexes. A process that uses it is
-//    never proven to be stuck.
+//    where the kernel also looks the futex up by address space. For a word in a shared mapping, all processes that have
+//    the word mapped count as wakers. But if the memory names the owner of a mutex, only this owner counts.
+//  - a separate process that shares the memory (CLONE_VM): this process counts as a waker. If the kernel refuses to
+//    compare the memories, it is not known whether there is such a process. The report says so.
+//  - a signal handler: find_handlers() in ways_out.hpp decides which handlers count. If a handler counts, the process
+//    counts as stuck except for this way out, and the verdict says so. If a signal is pending that the thread does not
+//    block, the signal will arrive soon. Then there is no verdict.
+//  - io_uring: its completions run in the task that submitted them, and can wake futexes. A process that uses io_uring
+//    is never proven to be stuck.
 //  - priority inheritance: before Linux 6.x the owner in the word may be a task of another process, whose exit wakes
 //    the waiter. So the proof requires that the owner is a thread of the process itself.
-//  - a thread that is stopped, traced, frozen or held by seccomp shows the call number of the call that it was in, as
-//    if it waited there. So the state must be S. If the kernel shows the function that the thread sleeps in, that
-//    function must belong to the futex code. (This is not checked for a lock with priority inheritance, which sleeps in
-//    the code of rt_mutex.)
+//  - a thread that is stopped, traced, frozen or held by seccomp: /proc shows the call that the thread was in, as if
+//    the thread waited there. So the state must be S. If the kernel shows the function that the thread sleeps in, that
+//    function must belong to the futex code. (This is not checked for a lock with priority inheritance, because its
+//    waiters sleep in the code of rt_mutex.)
 #pragma once
 
 #include <string>

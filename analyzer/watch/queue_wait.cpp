@@ -55,8 +55,8 @@ std::string list_participants(const snapshot& queue, bool snapshot::participant:
   return text;
 }
 
-// Describes the process that holds the most buffers: "4 held by process 812 \"worker\" (alive, state T) for 41.0 s". ""
-// if no process holds a buffer.
+// Describes the process that holds the most buffers: "4 held by process 812 \"worker\" (alive, state T) for 41.0 s".
+// Returns "" if no process holds a buffer.
 std::string name_holder(const snapshot& queue) {
   struct Held {
     std::uint32_t count = 0;
@@ -75,8 +75,8 @@ std::string name_holder(const snapshot& queue) {
                      static_cast<double>(most->second.oldest_ms) / 1000);
 }
 
-// A role in the queue, producer or consumer, whose members might end the wait. With it are the phrases that describe
-// the role in a report.
+// A role in the queue, producer or consumer, whose members might end the wait. It has the phrases that describe the
+// role in a report.
 struct Role {
   bool snapshot::participant::*has;
   const snapshot::role_counts& counts;

@@ -1,7 +1,7 @@
 // Threads that use processor time inside of an operation that cannot end. SpinWatch follows operations that are open:
 // according to a trace they have begun and have not ended. If the thread in such an operation is running or ready to
-// run at each look, and gets processor time, it probably never blocks. This is evidence and no proof: the thread may
-// have slept between two looks.
+// run at each look, and gets processor time, the thread probably never blocks. This is evidence and no proof: the
+// thread may have slept between two looks.
 #pragma once
 
 #include <chrono>

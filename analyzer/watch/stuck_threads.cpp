@@ -36,8 +36,8 @@ bool is_wait_for_gil(const WaitFacts& facts) { return facts.word.use == model::F
 
 // True if the thread still waits for the same GIL, the same thread has that GIL, and the waiting thread has checked the
 // GIL at least once since `facts` were read. If the interpreter were ending, the waiting thread would have ended at
-// that check. The check happens under the mutex under which the GIL changes its holder. So a thread that checks the GIL
-// and waits on is not itself the holder.
+// that check. The check happens under the mutex under which the GIL changes its holder. So a thread that continues to
+// wait after the check does not hold the GIL itself.
 bool waits_on_for_gil(std::int32_t pid, FutexLookup& lookup, std::int32_t tid, const WaitFacts& facts,
                       proc::ThreadSample& now) {
   constexpr std::chrono::seconds kLongest{2};       // a busy machine may delay the thread this long
@@ -79,10 +79,10 @@ bool is_abandoned(FutexLookup& lookup, const proc::ThreadSample& thread, const W
   return mappers && proc::are_in_namespace_of(thread.tid, *mappers);
 }
 
-// A thread that waits for a GIL seems to be awake at the moments when it checks the GIL. So this function looks again,
-// for a while, at each thread that seems to be awake and for which another thread waits, until the thread is seen
-// waiting for a GIL. If a look finds the thread in a private wait with a timeout, replaces the thread's sample and
-// facts.
+// A thread that waits for a GIL seems to be awake at the moments when it checks the GIL. This function looks again at
+// each thread that seems to be awake and for which another thread waits. It does so for a while, until it sees that the
+// thread waits for a GIL. If a look finds the thread in a private wait with a timeout, the function replaces the
+// thread's sample and facts.
 void await_wait_for_gil(std::int32_t pid, FutexLookup& lookup, proc::Round& round, std::vector<WaitFacts>& facts) {
   constexpr int kLooks = 20;
   constexpr std::chrono::milliseconds kBetween{5};
@@ -151,8 +151,8 @@ StuckThreads find_stuck_threads(std::int32_t pid) {
   }
   if (lookup.has_python(pid)) await_wait_for_gil(pid, lookup, *round, facts);
   std::vector<bool> in_ring = find_rings(pid, round->threads, facts);
-  // The threads that wait for a GIL are examined first. If one of them has woken another thread of the ring, that
-  // thread has run. The loop below, which examines that thread again, then finds that it has run.
+  // The threads that wait for a GIL are examined first. If one of them has woken another thread of the ring, the loop
+  // below finds that this other thread has run.
   std::vector<proc::ThreadSample> again(round->threads.size());
   bool has_left = false;
   for (std::size_t index = 0; index < round->threads.size(); ++index) {

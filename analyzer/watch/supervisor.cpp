@@ -127,7 +127,7 @@ void Supervisor::look_at(const Member& member, Clock::time_point now, bool at_on
   watched.has_live_waker = false;
 }
 
-// Forgets the proofs of processes that have a live waker, so that they are proved again. This is done for all of them
+// Forgets the proofs of processes that have a live waker, so that new proofs are tried. Does so for all these processes
 // at once, because they may wait for each other.
 void Supervisor::forget_live_wakers() {
   for (auto& [pid, watched] : watched_) {
@@ -244,8 +244,8 @@ ProcessEvidence Supervisor::read_evidence(const Watched& watched, proc::MemorySh
     evidence.timed_signals = find_timed_signals(thread.tid, thread.status.caught & ~reserved);
     break;
   }
-  // The tree keeps the program that the process had when it was found. The process, for example a shell, may have
-  // called exec since.
+  // The tree keeps the program that the process had when forksight found the process. The process, for example a shell,
+  // may have called exec since.
   if (is_python_program(proc::read_exe(pid))) {
     evidence.has_python_interrupt = proc::has_default_interrupt(watched.last.threads.back().tid).value_or(true);
   }
@@ -385,7 +385,7 @@ void Supervisor::conclude(const std::vector<std::int32_t>& suspects) {
 }
 
 void Supervisor::add_spinning(Clock::time_point now) {
-  // This is long enough for two looks. A spinning thread must have been seen running at two looks at least.
+  // A spinning thread must have been seen running at two looks at least. This age is long enough for two looks.
   constexpr Clock::duration kLeastAge = std::chrono::milliseconds(400);
   for (const Spin& spin : spins_.spinning(now, std::max(spin_age_, kLeastAge))) {
     const auto member = tree_.living().find(spin.touch.pid);
@@ -421,8 +421,8 @@ void Supervisor::add_stalled(Clock::time_point now) {
   }
 }
 
-// Looks for rings of locks in processes that go on. It examines each thread of each process, so it does not run at
-// every look.
+// Adds the processes that are awake although some of their threads are stuck. The search for them examines each thread
+// of each process, so it does not run at every look.
 void Supervisor::add_partly_stuck(Clock::time_point now, bool at_once) {
   constexpr int kSearchShare = 200;  // searches take at most 1/kSearchShare of the time
   if (at_once || now >= next_search_) {
@@ -458,8 +458,8 @@ void Supervisor::add_partly_stuck(Clock::time_point now, bool at_once) {
   }
 }
 
-// Adds the signals that no thread takes. A stuck process never takes them. A process that goes on might still take
-// them, so its signals count only after some time. That time is the spin age if no thread of the process has run
+// Adds the signals that no thread takes. A stuck process never takes these signals. A process that is awake might still
+// take them, so its signals count only after some time. That time is the spin age if no thread of the process has run
 // meanwhile, and kStalledFactor times the spin age if a thread has run.
 void Supervisor::add_unheard(Clock::time_point now) {
   for (const Unheard& unheard : unheard_.look(tree_, now)) {

@@ -2,7 +2,8 @@
 //  A look at a healthy process costs two small reads: its stat, and the state of the thread that showed the process to
 //  be awake the last time. All threads are sampled only if that thread is no longer awake. A process is a candidate if
 //  all its threads have been blocked, and none has run, for a short time. A candidate is a suspect if no process is
-//  known that is awake and could wake it. The proof (proof.hpp) costs more, so it is tried only for suspects.
+//  known that is awake and could wake the candidate. The proof (proof.hpp) costs more, so it is tried only for
+//  suspects.
 #pragma once
 
 #include <chrono>
@@ -80,8 +81,8 @@ class Supervisor {
   void set_own_signals(std::map<std::int32_t, OwnSignal> signals) { own_signals_ = std::move(signals); }
   const std::map<std::int32_t, OwnSignal>& own_signals() const { return own_signals_; }
   // Notes that forksight has sent this process the signal that the shim handles there. The threads of the process run
-  // for a moment because of that signal. This does not count as progress if the next look finds them in the same calls
-  // as before.
+  // for a moment because of that signal. This run does not count as progress if the next look finds the threads in the
+  // same calls as before.
   void expect_own_wakeup(const proc::ProcessKey& key);
   // Sets the calls that may be stalled: calls of atfork handlers that have not returned, and waits for timers that the
   // process does not have. A call that lasts very long counts as stalled.
@@ -125,11 +126,12 @@ class Supervisor {
     bool has_live_waker = false;
   };
 
-  // If the threads of a process have been blocked for a shorter time than this, the process usually goes on soon. So a
-  // proof is not tried for it.
+  // If the threads of a process have been blocked for a shorter time than this, the process usually goes on soon. So no
+  // proof is tried for such a process.
   static constexpr Clock::duration kSettled = std::chrono::milliseconds(200);
 
-  // True if something could not be read in the look that is going on, or, between two looks, in the latest look.
+  // True if something could not be read in the present look. Between two looks, true if something could not be read in
+  // the latest look.
   bool lacks_facts() const;
   void look(Clock::time_point now, Clock::duration age);
   void look_at(const Member& member, Clock::time_point now, bool at_once);
@@ -142,7 +144,7 @@ class Supervisor {
   // True if the process has a living child that is not among `stuck`. Such a child may end, and then the process
   // receives a SIGCHLD.
   bool has_child_beside(std::int32_t pid, const std::set<std::int32_t>& stuck) const;
-  // Meant for a process that goes on or spins. True if one of `threads` would run a handler for a signal that arrives
+  // Meant for a process that is awake or spins. True if one of `threads` would run a handler for a signal that arrives
   // without a sender: because of a timer, a descriptor, or the end of a child.
   bool may_be_timed_out(std::int32_t pid, const std::vector<proc::ThreadSample>& threads) const;
   // Describes the way out that process `pid` has: "a handler of SIGTERM". Also names the process, unless `is_own`.

@@ -51,8 +51,8 @@ std::vector<Node> build(const std::vector<ProcessWaits>& processes, const Layout
   return nodes;
 }
 
-// Sets `waits_for`. For a victim it is the next process on the shortest way to a process with a root. For a process in
-// a ring of roots it is the next process of the ring.
+// Sets `waits_for`. For a victim, this is the next process on the shortest way to a process with a thread that is a
+// root (StuckState::kRoot). For a process in a ring of roots, this is the next process of the ring.
 void set_waits_for(const std::vector<ProcessWaits>& processes, const Layout& layout,
                    std::vector<ProcessJudgement>& judgements) {
   struct Way {

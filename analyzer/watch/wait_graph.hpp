@@ -1,9 +1,9 @@
 // Who waits for whom, over the processes of one tree, at one instant. Pure: plain data in, plain data out.
 //  A process is awake if some thread of it could go on by itself, or could be woken by a process that is awake. Every
 //  other process is stuck for ever, because no process that could wake it will ever run. A stuck process is a victim if
-//  it waits, directly or through other processes, for a process that does not wait for it. All other stuck processes
-//  are roots, which are the causes: a process that no process could wake, or a ring of processes that wait for each
-//  other.
+//  it waits, directly or through other processes, for a process that does not wait for this victim. All other stuck
+//  processes are roots, which are the causes: a process that no process could wake, or a ring of processes that wait
+//  for each other.
 #pragma once
 
 #include <cstddef>

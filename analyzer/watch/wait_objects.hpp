@@ -11,7 +11,7 @@
 
 namespace forksight::watch {
 
-// A call of open() for a FIFO. It sleeps until another process opens the other end.
+// A call of open() for a FIFO. The call sleeps until another process opens the other end.
 struct FifoOpen {
   std::string path;
   bool reads = false;        // the thread opens the FIFO for reading; otherwise for writing

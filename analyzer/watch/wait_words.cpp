@@ -85,7 +85,7 @@ std::string describe_messages(const proc::ThreadSample& thread) {
 }
 
 // Returns words that say that no other process has the queue or FIFO open in the direction that would end the wait.
-// Returns "" if another process has, because the report lists such processes elsewhere.
+// Returns "" if another process has it open in this direction, because the report lists such processes elsewhere.
 std::string describe_missing_end(std::int32_t pid, const std::string& object, bool by_reader) {
   std::set<std::int32_t> refused;
   bool is_own = false;

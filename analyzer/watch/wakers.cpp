@@ -89,8 +89,8 @@ void WakerFinder::find_outside() {
   for (const pid_t own : proc::own_processes()) {
     for (const std::int32_t fd : proc::list_numbers(proc::proc_path(own, "fd")).numbers) add(own, fd);
   }
-  // A process whose parent is not visible was started from outside of this pid namespace. Its standard streams come
-  // from there, too.
+  // A process whose parent is not visible was started from outside of this pid namespace. Its standard streams also
+  // come from outside of this namespace.
   if (!sees_all_) {
     for (const std::int32_t pid : proc::list_numbers("/proc").numbers) {
       const auto stat = proc::read_stat(pid);
@@ -165,7 +165,7 @@ Answer WakerFinder::find_children(std::int32_t pid, const proc::ThreadSample& th
   };
   if (thorough || is_one) {
     for (const std::int32_t any : proc::read_children(pid)) add(any);
-    // A tracer waits for the processes that it traces, whoever their parent is.
+    // A tracer also waits for the processes that it traces, whoever their parent is.
     for (const auto& [other, member] : tree.living()) {
       const auto status = proc::parse_status(proc::read_file(proc::proc_path(other, "status")).text);
       if (status && status->tracer == pid) add(other);
@@ -200,8 +200,8 @@ Answer WakerFinder::find_polled(std::int32_t pid, const proc::ThreadSample& thre
   if (!fds) return Answer::kUnknown;
   polled_ += fds->size();
   if (polled_ > files::kMaxPolledDescriptors) return Answer::kUnknown;
-  // The call waits for no descriptor. Like pause(), it lasts until a signal ends the call or the process. That is what
-  // the program intends, so it is no hang.
+  // If the call waits for no descriptor, it lasts, like pause(), until a signal ends the call or the process. The
+  // program intends this wait, so the wait is no hang.
   if (fds->empty()) return Answer::kNotProvable;
   Answer of_all = Answer::kKnown;
   for (const std::int32_t fd : *fds) {
@@ -298,7 +298,7 @@ Answer WakerFinder::find_socket_ends(std::int32_t pid, std::int32_t tid, std::in
   if (!has_scanned(other) || !both) return Answer::kNeedsScan;
   if (!refused_.empty() || holders_[other].empty()) return Answer::kUnknown;
   for (const proc::Holder& holder : holders_[other]) facts.wakers.push_back({holder.pid, "socket", 0, holder.fd});
-  // A process that has the thread's own end of the socket can wake the thread, too: by shutdown().
+  // A process that has the thread's own end of the socket can also wake the thread, by shutdown().
   for (const proc::Holder& holder : holders_[socket.name])
     facts.wakers.push_back({holder.pid, model::kViaShutdown, 0, holder.fd});
   add_receivers(facts);
@@ -317,8 +317,8 @@ Answer WakerFinder::find_lock_holders(std::int32_t pid, const proc::ThreadSample
   const bool has_holders = has_scanned(facts.object);
   if (!has_holders) return Answer::kNeedsScan;
   if (!refused_.empty()) return Answer::kUnknown;
-  // Inside of a pid namespace /proc/locks leaves out locks that are held outside of it. Then all holders are known only
-  // if one visible lock excludes all others: a write lock on the whole range.
+  // Inside of a pid namespace /proc/locks leaves out locks that are held outside of the namespace. Then all holders are
+  // known only if one visible lock excludes all others: a write lock on the whole range.
   const auto& locks = file_locks();
   const auto excludes = [&](const proc::FileLock& lock) {
     return proc::conflicts_with(lock, *request) && covers(lock, *request);
@@ -380,7 +380,7 @@ Answer WakerFinder::find_shared(std::int32_t pid, const proc::SharedPlace& place
   const proc::FutexWord& word = facts.word;
   if (word.use != model::FutexUse::kUnknown && word.owner != 0 && word.use != model::FutexUse::kJoin) {
     // The owner's tid is meaningful only if all processes that map the word are in one pid namespace. A process that
-    // forksight cannot see may map it, too.
+    // forksight cannot see may also map the word.
     if (!proc::are_in_namespace_of(pid, *mappers)) return Answer::kUnknown;
     if (!sees_all_ && !proc::is_closed_to_others(pid, place)) return Answer::kUnknown;
     facts.wakers_known = true;

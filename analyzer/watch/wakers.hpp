@@ -33,16 +33,17 @@ class WakerFinder {
 
   // kNotProvable: it can never be proven that the wait does not end. For as long as the wait lasts, an unknown process
   // may end it, or the thread waits for a signal. kUnknown: nothing is known at present, because an unknown process may
-  // end the wait now, or because something could not be read.
+  // end the wait now, or because something could not be read. kNeedsScan: the wakers are known only after scan().
+  // kNotAsked: the thread waits for something of another kind.
   enum class Answer { kNotAsked, kKnown, kUnknown, kNotProvable, kNeedsScan };
 
   // Drops the data that was read for the previous look.
   void begin_look();
 
   // Fills `object`, `wakers`, `wakers_known` and `is_open_to_all` for a thread that waits for a child, a descriptor, a
-  // file lock or its tracer. For other threads it changes nothing. Holders of descriptors come from the latest scan. An
+  // file lock or its tracer. Changes nothing for other threads. Holders of descriptors come from the latest scan. An
   // object that the scan did not search for is noted for the next scan. If `thorough`, the children are those that the
-  // kernel lists now, and traced processes count, too. Otherwise the children are those that the tree knows.
+  // kernel lists now, and traced processes also count. Otherwise the children are those that the tree knows.
   Answer find(std::int32_t pid, const proc::ThreadSample& thread, const Tree& tree, bool thorough, WaitFacts& facts);
   // Like find(), but for a futex word in shared memory. Does not use the latest scan.
   Answer find_shared(std::int32_t pid, const proc::SharedPlace& place, const Tree& tree, WaitFacts& facts);

@@ -18,7 +18,7 @@ namespace forksight::watch {
 
 // Signals for which some thread of a process would run a handler; bit 0 is signal 1.
 struct Handlers {
-  std::uint64_t ways_out = 0;  // signals whose handlers may end a wait: write, post, unlock, raise an exception or jump
+  std::uint64_t ways_out = 0;  // signals whose handlers may end a wait: by a write, post, unlock, exception or jump
   // true if SIGINT would run Python's own handler. Then SIGINT is not in `ways_out`, although it ends a wait: only a
   // person sends it (Ctrl-C)
   bool for_ctrl_c = false;
@@ -37,8 +37,8 @@ Handlers find_handlers(const ProcessEvidence& evidence);
 bool is_python_program(std::string_view exe);
 
 // Returns the reason why a thread does not really wait in the call that the kernel shows for it: "is frozen", or "is
-// held by a seccomp filter". Returns "" if the thread does wait in that call. `function`: the kernel function that it
-// sleeps in.
+// held by a seccomp filter". Returns "" if the thread does wait in that call. `function`: the kernel function that the
+// thread sleeps in.
 std::string_view find_hold(std::string_view function);
 // Returns the files that contain the freezer states of these control groups. `cgroup`: the text of /proc/PID/cgroup.
 // Pure.
@@ -61,9 +61,10 @@ std::string how_to_thaw(std::int32_t pid);
 // Names the signals: "SIGTERM and SIGUSR1".
 std::string name_signals(std::uint64_t signals);
 
-// Finds for each process the index of the process whose way out could end its wait. That is the process itself if it
-// has a way out. Otherwise it is the nearest process with a way out that it waits for, directly or through others.
-// nullopt: there is none. Parallel to `processes`. `has_one`: whether each process has a way out itself.
+// Finds for each process the index of the process whose way out could end its wait. `has_one`: whether each process has
+// a way out itself. A process that has a way out gets its own index. Any other process gets the index of the nearest
+// process with a way out that could wake it, directly or through other processes. nullopt: there is none. The result is
+// parallel to `processes`.
 std::vector<std::optional<std::size_t>> find_rescuers(const std::vector<ProcessWaits>& processes,
                                                       const std::vector<bool>& has_one);
 
