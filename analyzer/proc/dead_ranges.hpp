@@ -13,7 +13,7 @@ class DeadRanges {
   // Reads the mappings of the thread if there is any dead place.
   explicit DeadRanges(std::int32_t tid);
 
-  // How many of the `size` bytes at `address` come before the first dead one.
+  // Returns how many of the `size` bytes at `address` come before the first byte of such a part.
   std::size_t clip(std::uint64_t address, std::size_t size) const;
 
  private:

@@ -30,8 +30,8 @@ ReadText read_fdinfo(std::int32_t tid, std::int32_t fd) {
   return read_file(proc_path(tid, fmt::format("fdinfo/{}", fd)));
 }
 
-// The octal number in the "flags:" line of a descriptor's fdinfo. nullopt if there is no such line, as when the
-// descriptor was closed.
+// Returns the octal number in the "flags:" line of a descriptor's fdinfo. nullopt if there is no such line, for example
+// because the descriptor was closed.
 std::optional<int> parse_flags(std::string_view fdinfo) {
   const auto field = find_field(fdinfo, "flags");
   if (!field) return std::nullopt;
@@ -64,7 +64,7 @@ void collect_holders(std::int32_t pid, std::int32_t tid, std::vector<Link> links
     const int mode = parse_flags(fdinfo).value_or(O_RDWR) & O_ACCMODE;
     holder.reads = mode != O_WRONLY;
     holder.writes = mode != O_RDONLY;
-    // A thread that gets a table of its own begins with a copy of the table that it had.
+    // If a thread gets a descriptor table of its own, the new table is at first a copy of the old one.
     const auto is_copy = [&, fd = fd](const Holder& other) {
       return other.pid == pid && other.fd == fd && other.object == holder.object &&
              is_same_file(other.tid, fd, tid, fd).value_or(false);

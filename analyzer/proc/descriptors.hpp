@@ -1,7 +1,7 @@
 // Tells which object a descriptor refers to (an end of a pipe, a socket, an eventfd, an open file), and which processes
-// have other descriptors of that object. A scan reads the descriptors of every process that forksight may read. It is
-// expensive: it needs a readlink for each descriptor. So forksight makes a scan only if everything else about a process
-// says that the process is stuck, and makes only one scan for all objects in question.
+// have other descriptors of that object. A scan reads the descriptors of every process that forksight may read. A scan
+// is expensive: it needs a readlink for each descriptor. So forksight makes a scan only if everything else about a
+// process says that the process is stuck, and makes only one scan for all objects in question.
 #pragma once
 
 #include <cstdint>
@@ -31,17 +31,17 @@ struct Object {
 };
 
 // The threads of a process share one table of descriptors, unless a thread has got a table of its own
-// (unshare(CLONE_FILES)). Then a number means another file in each table, and a file may be open in one table only.
-// Returns one living thread for each table of the process. `pid`: the process, or any of its threads.
+// (unshare(CLONE_FILES)). Then the same number may mean different files in two tables, and a file may be open in one
+// table only. Returns one living thread for each table of the process. `pid`: the process, or any of its threads.
 std::vector<std::int32_t> find_tables(std::int32_t pid);
 // True if two threads have one table (kcmp(2), KCMP_FILES). Also true if the kernel does not say.
 bool share_table(std::int32_t tid, std::int32_t other_tid);
 
 struct Descriptor {
-  std::int32_t tid = 0;  // a living thread that has it
+  std::int32_t tid = 0;  // a living thread that has this descriptor
   std::int32_t fd = 0;
 };
-// The descriptors of all tables of the process.
+// Returns the descriptors of all tables of the process.
 std::vector<Descriptor> list_descriptors(std::int32_t pid);
 
 struct DescriptorLink {
@@ -49,10 +49,10 @@ struct DescriptorLink {
   std::int32_t fd = 0;
   std::string text;  // of the link /proc/TID/fd/FD
 };
-// The links of the descriptors of all tables of the process, without those that cannot be read.
+// Returns the links of the descriptors of all tables of the process, without those links that cannot be read.
 std::vector<DescriptorLink> list_links(std::int32_t pid);
 
-// The object of descriptor `fd`. `tid`: a living thread that has the descriptor.
+// Returns the object to which descriptor `fd` refers. `tid`: a living thread that has the descriptor.
 Object find_object(std::int32_t tid, std::int32_t fd);
 
 // True if two descriptors refer to one open file (kcmp(2), KCMP_FILE). nullopt: the kernel does not say.
@@ -87,12 +87,12 @@ bool may_be_signalled_by_kernel(std::int32_t pid);
 // One descriptor that an epoll instance watches, from a "tfd:" line of fdinfo. parse_epoll() returns nullopt if it does
 // not understand a line.
 struct EpollEntry {
-  std::int32_t fd = 0;  // its number when it was added; the number may belong to another file now
+  std::int32_t fd = 0;  // the number of the descriptor when it was added; may belong to another file now
   std::uint64_t inode = 0;
 };
 std::optional<std::vector<EpollEntry>> parse_epoll(std::string_view fdinfo);
 
-// The process behind a pidfd of another process; nullopt if it has ended or cannot be seen.
+// Returns the process to which a pidfd of process `pid` refers. nullopt: the process has ended, or cannot be seen.
 std::optional<std::int32_t> resolve_pidfd(std::int32_t pid, std::int32_t fd);
 
 }  // namespace forksight::proc

@@ -59,9 +59,9 @@ bool is_join(const ReadWord& read, const abi::ThreadLayout& layout, std::uint64_
   return true;
 }
 
-// The lock of a FILE is a recursive mutex with another layout. It names its owner by the address of the struct pthread
-// of that thread. That struct contains its own address. The two halves of the address would look like the owner and the
-// user count of a mutex.
+// The lock of a FILE works like a recursive mutex, but has another layout. It records the owner as the address of the
+// owner's struct pthread. A struct pthread contains its own address. In the layout of a mutex, the two halves of the
+// address would look like the owner and the user count.
 bool is_stream(const ReadWord& read, const abi::ThreadLayout& layout, std::uint64_t word, std::uint32_t expected,
                FutexWord& found) {
   constexpr std::uint32_t kContended = 2;
@@ -152,7 +152,7 @@ FutexWord identify_word(const Syscall& call, abi::Version libc, const ReadWord& 
     return tid > 0 && lives_here(tid);
   };
   const abi::ThreadLayout* const thread = abi::thread_layout(libc);
-  // pthread_join() never sets the PRIVATE flag, because the kernel itself wakes it.
+  // pthread_join() never sets the PRIVATE flag, because the kernel itself wakes the thread that joins.
   if (!is_private && names_task() && thread != nullptr && is_join(read, *thread, word, expected, found)) return found;
   if (is_private && thread != nullptr && abi::StreamLock::kVersions.have(libc) &&
       is_stream(read, *thread, word, expected, found)) {

@@ -1,7 +1,8 @@
 // Identifies the object that a futex word is part of: a mutex, a rwlock, or the tid of a thread that is joined.
 // forksight compares the bytes around the word with the layouts of the process's own glibc. It names an object only if
-// all bytes of the object fit. Other libraries and languages use futexes, too, and forksight does not identify these.
-// They call the kernel through syscall(), and a thread in syscall() does not wait for a lock of glibc.
+// all bytes of the object fit. Other libraries and languages also use futexes. forksight does not identify their
+// objects. These libraries call the kernel through syscall(), and a thread in syscall() does not wait for a lock of
+// glibc.
 #pragma once
 
 #include <array>
@@ -25,7 +26,7 @@ struct FutexWord {
   std::int32_t owner = 0;
   std::uint32_t readers = 0;
   model::MutexType mutex_type = model::MutexType::kUnknown;
-  std::uint64_t lock = 0;  // the address of the lock; 0: it is not a lock
+  std::uint64_t lock = 0;  // the address of the lock; 0: the object is not a lock
   bool owner_is_gone = false;
   std::string module;      // the path of the module whose variable contains the word
   std::uint64_t bias = 0;  // the address at which that module was loaded

@@ -47,8 +47,8 @@ bool may_run_on(std::size_t processor) {
 }
 
 // Starts a thread that moves to the processor and reads its clock there. If a real-time process keeps the processor for
-// itself, the thread arrives late or never. So the caller waits for at most kMostPatience. After kMostLate late
-// threads, it starts no more.
+// itself, the thread arrives late or never. So this function waits for at most kMostPatience. After kMostLate late
+// threads, it starts no more threads.
 std::optional<double> visit(std::size_t processor) {
   constexpr std::chrono::milliseconds kMostPatience{200};
   constexpr int kMostLate = 2;
@@ -85,8 +85,8 @@ std::optional<double> read_clock_of(std::size_t processor) {
   return value;
 }
 
-// Returns the age of a thread. `start_ticks` is field 22 of its stat: the ticks from the start of the machine to that
-// of the thread (proc_pid_stat(5)).
+// Returns the age of a thread. `start_ticks` is field 22 of its stat: the ticks from the start of the machine to the
+// start of the thread (proc_pid_stat(5)).
 std::chrono::milliseconds find_age(std::uint64_t start_ticks) {
   timespec now{};
   const auto ticks_a_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));

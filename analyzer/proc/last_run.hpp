@@ -9,13 +9,13 @@
 
 namespace forksight::proc {
 
-// The field se.exec_start of /proc/PID/task/TID/sched: when the thread last ran, in ms of the scheduler's clock
+// Returns the field se.exec_start of /proc/PID/task/TID/sched: when the thread last ran, in ms of the scheduler's clock
 // (CONFIG_SCHED_DEBUG; kernel/sched/debug.c).
 std::optional<double> parse_last_run(std::string_view text);
 
-// How long no thread of the process has run; nullopt if the kernel does not show it.
+// Returns for how long no thread of the process has run; nullopt if the kernel does not show this.
 std::optional<std::chrono::milliseconds> resting_time(std::int32_t pid);
-// The same for one thread.
+// Returns for how long one thread has not run; nullopt if the kernel does not show this.
 std::optional<std::chrono::milliseconds> resting_time(std::int32_t pid, std::int32_t tid);
 
 }  // namespace forksight::proc

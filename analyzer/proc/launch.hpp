@@ -1,5 +1,5 @@
-// Starts CMD as a shell would. CMD is found through PATH. It inherits the process group and the descriptors of this
-// process. Its signal handling is the one that this process had before it changed its own.
+// Starts a command, CMD, as a shell would. CMD is found through PATH. CMD inherits the process group and the
+// descriptors of this process. CMD gets the signal handling that this process had before this process changed its own.
 #pragma once
 
 #include <sys/types.h>
@@ -36,11 +36,11 @@ struct SignalState {
 
 // `overrides` replaces or extends the environment of this process, and `output` may replace the standard output.
 // `signals` gives CMD its signal mask, and says whether CMD ignores SIGCHLD. CMD inherits everything else from this
-// process. Returns when the exec has succeeded or failed. `pid` is set only if it succeeded.
+// process. Returns when the exec has succeeded or failed. `pid` is set only if the exec has succeeded.
 Launch launch(const std::vector<std::string>& command, const Environment& overrides, const SignalState& signals,
               OutputPlace output = {});
 
-// The file that a shell would run for `name`, found through PATH; "" if there is none.
+// Returns the file that a shell would run for `name`, found through PATH; "" if there is none.
 std::filesystem::path resolve_program(const std::string& name);
 
 }  // namespace forksight::proc

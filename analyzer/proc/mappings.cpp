@@ -95,8 +95,8 @@ std::string name_files(const std::vector<Mapping>& mappings) {
   return first == mappings.end() ? "" : name_of(&*first);
 }
 
-// The other process may end before its file is read, or the parser may fail for a moment. But if the file system does
-// not answer, each attempt takes ten seconds.
+// An attempt may fail because the other process has ended before its file was read, or because the parser failed for a
+// moment. Then another attempt may succeed. But if the file system does not answer, each attempt takes ten seconds.
 constexpr int kMostAttempts = 3;
 
 struct Asked {
@@ -151,8 +151,8 @@ std::optional<SharedPlace> find_shared_place(const std::vector<Mapping>& mapping
 
 bool is_closed_to_others(std::int32_t tid, const SharedPlace& place) {
   if (place.path == "/dev/zero (deleted)") return true;  // MAP_ANONYMOUS
-  // System V memory has a key, which the path does not show. So other processes may find the memory. And other
-  // processes may have a descriptor of a memfd.
+  // Other processes may find System V memory by its key, which the path does not show. Other processes may also have a
+  // descriptor of a memfd.
   if (!place.path.ends_with(kDeleted) || place.path.starts_with("/SYSV") || place.path.starts_with("/memfd:"))
     return false;
   // sem_open() maps a file under a temporary name, links it to the final name, and removes the temporary name. So the

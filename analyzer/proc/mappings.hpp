@@ -28,12 +28,13 @@ struct WordModule {
 };
 WordModule find_module(const ProcessMemory& memory, const std::vector<Mapping>& mappings, std::uint64_t address);
 
-// The libc of the process of `tid`: the shared libc that it has mapped, or the libc that is linked into its program.
+// Returns the libc of the process of `tid`: the shared libc that the process has mapped, or the libc that is linked
+// into its program.
 abi::Libc libc_of(std::int32_t tid, const std::vector<Mapping>& mappings);
 // Lets another process parse the files that contain a libc: `parser` returns what libc_of() would return in that
-// process. A process with rights that the owner of the files lacks must not parse them itself. If `parser` is empty,
-// this process parses them. libc_of() keeps the answer of `parser` for each set of files. If the answer has no version,
-// libc_of() asks again at later calls, but at most three times in all.
+// process. A process with rights that the owner of the files lacks must not parse the files itself. If `parser` is
+// empty, this process parses the files. libc_of() keeps the answer of `parser` for each set of files. If the answer has
+// no version, libc_of() asks again at later calls, but at most three times in all.
 using ParseLibc = std::function<abi::Libc(std::int32_t tid)>;
 void set_libc_parser(ParseLibc parser);
 

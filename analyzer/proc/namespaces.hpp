@@ -11,8 +11,9 @@
 
 namespace forksight::proc {
 
-// True if forksight is in the initial pid namespace: there, no process is hidden from it. In any other pid namespace,
-// the processes outside of it are hidden. These may still hold the other ends of pipes, locks and shared memory.
+// True if forksight is in the initial pid namespace: there, no process is hidden from forksight. In any other pid
+// namespace, the processes outside of that namespace are hidden. The hidden processes may still hold the other ends of
+// pipes, locks and shared memory.
 bool is_in_initial_pid_namespace();
 
 // True if all of `pids` are in the pid namespace of task `tid`. False if that cannot be read.
@@ -27,8 +28,8 @@ std::optional<std::string> find_foreign_proc();
 class OwnNumbers {
  public:
   explicit OwnNumbers(std::int32_t pid) : pid_(pid) {}
-  // The tid, as forksight sees it, of the thread that has the number `own`; 0: there is none. `depth`: Status::ns_depth
-  // of any thread of the process.
+  // Returns the tid, as forksight sees it, of the thread that has the number `own`; 0: there is none. `depth`:
+  // Status::ns_depth of any thread of the process.
   std::int32_t tid_of(std::int32_t own, std::uint32_t depth);
 
  private:

@@ -1,6 +1,6 @@
-// Tells which processes are forksight's own. A verb that reads data of other users does so in a child process, and the
-// process that the user started waits for that child (guard/child.hpp). forksight must not count either of them among
-// the processes that it examines.
+// Tells which processes are forksight's own. A forksight command that reads data of other users does so in a child
+// process. The process that the user started waits for this child (guard/child.hpp). forksight must count neither of
+// these two processes among the processes that it examines.
 #pragma once
 
 #include <sys/types.h>
@@ -11,7 +11,7 @@ namespace forksight::proc {
 
 // Notes the process that waits for this one.
 void set_guard(pid_t guard);
-// Notes a child of forksight that it could not end.
+// Notes a child of forksight that forksight could not end.
 void note_own_process(pid_t pid);
 
 // Notes the effective user of the command. The process that parses may have given up this user since.

@@ -60,14 +60,14 @@ Descriptors read_select(const ThreadSample& thread) {
 }
 
 // The epoll instance watches the file as long as any process has it open, under any descriptor. The number under which
-// it was added may belong to another file now. True if the number still belongs to the watched file. `earlier`: how
-// many entries before this one have the same number.
+// the file was added may belong to another file now. True if the number still belongs to the watched file. `earlier`:
+// how many entries before this one have the same number.
 bool is_watched_file(std::int32_t tid, std::int32_t poller, const EpollEntry& entry, std::uint32_t earlier) {
   kcmp_epoll_slot slot{static_cast<__u32>(poller), static_cast<__u32>(entry.fd), earlier};
   const long order = ::syscall(SYS_kcmp, tid, tid, KCMP_EPOLL_TFD, entry.fd, &slot);
   if (order >= 0) return order == 0;
-  // The kernel does not say. The inode identifies a socket. The two ends of a pipe have one inode, and so have all
-  // eventfds, timerfds and pidfds.
+  // If the kernel does not tell, only a socket can be identified, by its inode. The two ends of a pipe have the same
+  // inode. All eventfds, timerfds and pidfds have the same inode, too.
   struct stat status {};
   const bool is_open = files::stat_living(proc_path(tid, "fd/" + std::to_string(entry.fd)), status) == 0;
   return is_open && S_ISSOCK(status.st_mode) && status.st_ino == entry.inode;

@@ -107,7 +107,8 @@ std::optional<std::string> read_link(const std::string& path) {
 
 namespace {
 
-// Asks the opener for the numbered texts of a folder (kLinks or kCalls). Returns nullopt if it does not grant this.
+// Asks the process behind files::ask_opener() for the numbered texts of a folder (kLinks or kCalls). Returns nullopt if
+// that process refuses.
 std::optional<std::vector<Link>> ask_for_texts(files::Wish wish, const std::string& folder) {
   std::vector<Link> texts;
   for (std::int32_t first = 0;;) {

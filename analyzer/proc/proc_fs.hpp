@@ -37,7 +37,7 @@ struct ListedNumbers {
   ReadOutcome outcome = ReadOutcome::kGone;
   std::vector<std::int32_t> numbers;  // ascending
 };
-// The entries of a directory whose names are numbers: processes, threads, descriptors.
+// Lists the entries of a directory whose names are numbers: processes, threads, descriptors.
 ListedNumbers list_numbers(const std::string& folder);
 
 struct Link {
@@ -54,20 +54,21 @@ ListedLinks read_links(const std::string& folder);
 // Reads /proc/PID/task/TID/syscall of these threads. `tids` is sorted. Returns a text for each of them.
 std::vector<ReadText> read_calls(std::int32_t pid, std::span<const std::int32_t> tids);
 
-// True if /proc has this entry. access(2) would ask for the real user without capabilities, and from that user the
-// mount option hidepid hides the processes of other users.
+// True if /proc has this entry. This function does not call access(2), which asks for the real user without
+// capabilities. The mount option hidepid hides the processes of other users from that user.
 bool has_entry(const std::string& path);
 
 // Opens a file of /proc for reading. On failure, returns -1 and sets errno.
 int open_entry(const std::string& path);
 
-// A sentence about the first text, link or directory that could not be read because this process lacks a resource:
-// descriptors or memory. "" if there was none. A failure of the device (EIO) counts, too, and so does any failure to
-// list /proc itself.
+// Returns a sentence about the first text, link or directory that could not be read because this process lacks a
+// resource: descriptors or memory. "" if there was none. A failure of the device (EIO) also counts, and so does any
+// failure to list /proc itself.
 std::string find_resource_failure();
-// The number of such failures until now. If it grows while something is examined, the examination may lack facts.
+// Returns the number of failures until now, counted as in find_resource_failure(). If this number grows while something
+// is examined, the examination may lack facts.
 std::uint64_t count_failures();
-// The errno of the last one.
+// Returns the errno of the last of these failures.
 int last_failure();
 
 std::string proc_path(std::int32_t pid, std::string_view entry);                    // /proc/PID/entry
@@ -80,19 +81,20 @@ bool is_ending(const ProcessKey& key);
 
 std::string host_name();  // "" if the kernel does not show it
 // Returns a thread whose entries in /proc show the memory and the files of the process. This is `pid`, unless the first
-// thread has ended while others go on. Then it is another thread, because the first thread's entries show neither.
+// thread has ended while others go on. Then the result is another thread, because the entries of the ended thread show
+// neither.
 std::int32_t find_living_thread(std::int32_t pid);
 // True if no thread of the process lives. /proc still shows such a process until its parent has waited for it. The
-// process has no memory and no descriptors. But if a user without privileges asks for them, the kernel refuses the
-// request instead of showing an empty list.
+// process has no memory and no descriptors. But if a user without privileges asks for its descriptors, the kernel
+// refuses the request instead of showing an empty list.
 bool has_ended(std::int32_t pid);
 std::string read_exe(std::int32_t pid);  // "" if it cannot be read; without " (deleted)"
 std::vector<std::string> read_cmdline(std::int32_t pid);
 std::string read_environment(std::int32_t pid);  // as it was at the exec: "NAME=VALUE", each followed by a NUL
 std::vector<std::int32_t> read_children(std::int32_t pid);  // the children of all of its threads
 
-// The address at which the shim is mapped. After an exec, the address is another one, so it shows whether a process has
-// called exec. 0: it is not mapped; nullopt: the memory map could not be read to the end.
+// Returns the address at which the shim is mapped. After an exec, the address is another one, so it shows whether a
+// process has called exec. 0: the shim is not mapped; nullopt: the memory map could not be read to the end.
 std::optional<std::uint64_t> find_shim(std::int32_t pid);
 
 }  // namespace forksight::proc

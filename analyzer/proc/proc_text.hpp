@@ -38,7 +38,7 @@ struct Stat {
   std::uint64_t child_faults = 0;  // page faults of children that were waited for
   std::uint64_t cpu_ticks = 0;     // user + system
   std::uint64_t start_ticks = 0;
-  std::optional<std::uint32_t> processor;  // the processor that it last ran on
+  std::optional<std::uint32_t> processor;  // the processor that the thread last ran on
 };
 // PF_FORKNOEXEC: the process has not called exec, so its memory is a copy of its parent's memory.
 inline constexpr std::uint64_t kForkedWithoutExec = 0x40;

@@ -23,7 +23,7 @@ class ProcessMemory {
   // Reads a little-endian number of `size` bytes, at most 8.
   std::optional<std::uint64_t> read(std::uint64_t address, std::size_t size) const;
   bool read(std::uint64_t address, std::span<std::byte> bytes) const;
-  // Text of at most 4,095 bytes that ends with a zero.
+  // Reads a text of at most 4,095 bytes that ends with a zero.
   std::optional<std::string> read_c_string(std::uint64_t address) const;
 
  private:

@@ -39,7 +39,8 @@ files::Owner owner_of(std::int32_t tid) {
     for (std::uint32_t number = 0; words >> number;) found.push_back(number);
     return found;
   };
-  // The real, effective, saved and file system id. The kernel compares the last one.
+  // The four numbers are the real, effective, saved and file system id. When a process opens a file, the kernel
+  // compares the file system id.
   const std::vector<std::uint32_t> uids = numbers("Uid");
   const std::vector<std::uint32_t> gids = numbers("Gid");
   files::Owner owner;

@@ -18,11 +18,11 @@
 namespace forksight::proc {
 
 struct GilWait {
-  std::uint64_t gil = 0;    // address of its struct _gil_runtime_state
+  std::uint64_t gil = 0;    // address of the GIL's struct _gil_runtime_state
   std::int32_t holder = 0;  // the tid of the holder, as its struct pthread has it
 };
 
-// True if the system call may be one sleep of such a wait.
+// True if the system call may be one of the sleeps of a wait for a GIL.
 bool is_timed_private_wait(const Syscall& call);
 
 // Finds the GIL that a thread in this call waits for. nullopt: the thread does not wait for a GIL, nobody holds the

@@ -1,6 +1,6 @@
 // Tells whether CPython raises KeyboardInterrupt on SIGINT. A script may have replaced the Python handler that does so.
-// The kernel shows no difference, because the interpreter has one C handler for both. The interpreter's own table of
-// handlers shows the difference.
+// The kernel shows no difference, because the interpreter has the same C handler for all Python handlers. The
+// interpreter's own table of handlers shows the difference.
 #pragma once
 
 #include <cstddef>

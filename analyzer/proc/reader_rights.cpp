@@ -95,8 +95,8 @@ constexpr std::array kOfServer = {std::uint32_t{SYS_unlink}, std::uint32_t{SYS_m
                                   std::uint32_t{SYS_fchmod}, std::uint32_t{SYS_utimes}, std::uint32_t{SYS_utimensat},
                                   std::uint32_t{SYS_rmdir},  std::uint32_t{SYS_creat}};
 
-// Users whom no account has. systemd's list of user ids (UIDS-GIDS.md) leaves the range of the first one unused. A user
-// namespace may lack it. Most of them have "nobody".
+// User ids that no account has. systemd's list of user ids (UIDS-GIDS.md) leaves the range of the first id unused. A
+// user namespace may lack the first id. Most user namespaces have the second id, "nobody".
 constexpr std::array<uid_t, 2> kUnusedUsers = {0x7fff0000, 65534};
 
 using Capabilities = std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3>;
@@ -156,7 +156,7 @@ class Filter {
     allow_if_equal(other, other_value);
     end_call(SECCOMP_RET_ERRNO | EPERM);
   }
-  // Allows the call if the first argument is `self`, or if the other one is 0.
+  // Allows the call if the first argument is `self`, or if the argument with the number `other` is 0.
   void allow_for_self(std::uint32_t number, std::uint32_t self, unsigned other) {
     begin_call(number);
     allow_if_equal(0, self);
@@ -184,7 +184,7 @@ class Filter {
   bool install() {
     answer(SECCOMP_RET_ALLOW);
     const sock_fprog program{static_cast<unsigned short>(program_.size()), program_.data()};
-    // Without this flag, kernels before 5.16 make the process slower to guard against Spectre.
+    // Without this flag, kernels before 5.16 guard the process against Spectre, which makes the process slower.
     for (const unsigned flags : {unsigned{SECCOMP_FILTER_FLAG_SPEC_ALLOW}, 0U}) {
       if (::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program) == 0) return true;
     }
@@ -239,8 +239,8 @@ bool may_give_up_user() {
 
 namespace {
 
-// The kernel does not apply `ulimit -u` to root. It applies it to the user whom this process gets, and this process
-// starts threads.
+// The kernel does not apply `ulimit -u` to root. The kernel applies this limit to the user whom this process gets, and
+// this process starts threads.
 void raise_process_limit() {
   constexpr rlimit kNone{RLIM_INFINITY, RLIM_INFINITY};
   rlimit now{};
@@ -255,7 +255,8 @@ bool give_up_user(bool examines_processes) {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   Capabilities now{};
   if (::syscall(SYS_capget, &header, now.data()) != 0) return false;
-  // Tries capset() without changing anything. A filter of system calls may refuse it, and it is needed below.
+  // A filter of system calls may refuse capset(), which is needed below. So this call tries capset() without changing
+  // anything.
   if (::syscall(SYS_capset, &header, now.data()) != 0) return false;
   raise_process_limit();
   const bool has_user = ::setgroups(0, nullptr) == 0 && ::prctl(PR_SET_KEEPCAPS, 1) == 0 &&

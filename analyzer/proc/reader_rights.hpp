@@ -1,5 +1,5 @@
-// Limits what this process can change. A process that reads files and memory of other users calls this first. If a file
-// makes the process run foreign code, that code can read and can answer, but it can change little.
+// Limits what this process can change. A process that reads files and memory of other users calls these functions
+// first. If a file makes the process run foreign code, that code can read and can answer, but it can change little.
 #pragma once
 
 namespace forksight::proc {
@@ -28,8 +28,8 @@ struct ReaderNeeds {
 // - write to the memory or the registers of another process, signal one, or change its limits or priority. One value of
 //   one register may be written: it makes a stopped thread repeat its system call;
 // - change the machine: mounts, modules, clocks, names, namespaces, keys, BPF programs;
-// - use io_uring, openat2() or file handles, which could do any of this unseen by the filter.
-// What reading needs stays allowed, and docs/security.md says what foreign code could do with it:
+// - use io_uring, openat2() or file handles, with which a program could do any of this unseen by the filter.
+// The calls that reading needs stay allowed. docs/security.md says what foreign code could do with them:
 // - ptrace() stops a thread, reads its registers, and lets it go on, also with a signal;
 // - pidfd_getfd() copies a descriptor of another process, which may be open for writing;
 // - setns() enters the network namespace of another process;

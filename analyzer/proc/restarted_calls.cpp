@@ -19,8 +19,8 @@ std::uint32_t operation_of(std::uint64_t argument) {
   return static_cast<std::uint32_t>(argument) & ~std::uint32_t{FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME};
 }
 
-// Calls on sockets fail with EINTR if the socket has a time limit (SO_RCVTIMEO, SO_SNDTIMEO). No process can see the
-// limit of another process's socket. So only pipes and FIFOs count.
+// Calls on sockets fail with EINTR if the socket has a time limit (SO_RCVTIMEO, SO_SNDTIMEO). /proc does not show the
+// time limit of another process's socket. So only pipes count.
 bool is_pipe(std::int32_t pid, const Syscall& call) {
   return find_object(pid, as_int(call.args[0])).kind == ObjectKind::kPipe;
 }
@@ -45,7 +45,7 @@ bool is_restarted_futex(std::uint64_t operation) {
 bool would_wait_again(const Syscall& call, std::optional<std::uint32_t> word) {
   if (call.number != SYS_futex) return true;
   const std::uint32_t operation = operation_of(call.args[1]);
-  // The word of a lock with priority inheritance contains its owner. The kernel maintains it.
+  // The word of a lock with priority inheritance contains the owner of the lock. The kernel itself maintains this word.
   if (operation != FUTEX_WAIT && operation != FUTEX_WAIT_BITSET) return true;
   return word == static_cast<std::uint32_t>(call.args[2]);
 }

@@ -17,9 +17,9 @@ bool is_restarted_futex(std::uint64_t operation);
 bool is_restarted_after_handler(std::int32_t pid, const Syscall& call);
 
 // False if the call waits for a futex word that no longer has the value for which the thread went to sleep. When
-// anything makes the kernel restart such a call, it returns at once. For example, a condition variable of Rust counts its
-// notifications in the word, and a notification that wakes another thread changes the word. `word`: the value of the
-// word; nullopt if it cannot be read.
+// anything makes the kernel restart such a call, the call returns at once. For example, a condition variable of Rust
+// counts its notifications in the word, and a notification that wakes another thread changes the word. `word`: the
+// value of the word; nullopt if it cannot be read.
 bool would_wait_again(const Syscall& call, std::optional<std::uint32_t> word);
 
 }  // namespace forksight::proc

@@ -30,7 +30,7 @@ std::vector<std::string_view> split_words(std::string_view line, std::size_t mos
   return words;
 }
 
-// Makes "127.0.0.1:8080" out of "0100007F:1F90". The kernel writes the address as words in the byte order of the
+// Converts "0100007F:1F90" to "127.0.0.1:8080". The kernel writes the address as words in the byte order of the
 // machine. Returns "" for port 0 and for invalid text.
 std::string read_address(std::string_view word) {
   const std::size_t colon = word.find(':');

@@ -102,7 +102,7 @@ struct TcpLine {
   std::string remote;
   std::string_view state;
   bool has_unsent = false;     // the socket has bytes that were not sent, or not acknowledged
-  bool is_sent_again = false;  // the timer runs that will send unacknowledged bytes again
+  bool is_sent_again = false;  // a timer runs, which will send unacknowledged bytes again
   std::uint64_t inode = 0;
 };
 

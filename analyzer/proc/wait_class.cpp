@@ -84,8 +84,9 @@ WaitTarget of_kind(WaitClass kind) {
   return target;
 }
 
-// True if the call may be a vfork. clone3() has its flags in memory, and they are not read. A caller sleeps in clone3()
-// only if it waits for a vfork child. So every clone3() in which the caller sleeps counts as a vfork.
+// True if the call may be a vfork. clone3() has its flags in memory, and forksight does not read these flags. A caller
+// sleeps in clone3() only if it waits for a vfork child. So every clone3() in which the caller sleeps counts as a
+// vfork.
 bool may_vfork(const Syscall& call) {
   return call.number == SYS_vfork || call.number == SYS_clone3 || (call.args[0] & CLONE_VFORK) != 0;
 }

@@ -27,7 +27,7 @@ bool parse_number(std::string_view text, T& out, int base = 10) {
   return error == std::errc{} && stop == text.data() + text.size() && !text.empty();
 }
 
-// Calls `visit` with each line, without its end.
+// Calls `visit` with each line, without the newline.
 template <class Visit>
 void for_each_line(std::string_view text, const Visit& visit) {
   while (!text.empty()) {
