@@ -28,8 +28,8 @@ struct Program {
   bool is_in_core = false;  // false: the head comes from the file that is at `path` now
 };
 
-// Visits the entries of NT_FILE that belong to the program. An entry belongs to it if it has the program's path and
-// starts within the addresses of the program's segments.
+// Visits the entries of NT_FILE that belong to the program. An entry belongs to the program if it has the program's
+// path and starts within the addresses of the program's segments.
 template <class Visit>
 void for_each_piece(const Program& program, const std::vector<CoreMapping>& files, Visit visit) {
   const std::uint64_t end = program.start + (program.head.end_address - program.head.first_address);
@@ -196,7 +196,7 @@ std::vector<std::string> find_cmdline(const Image& image, const CoreNotes& notes
 }
 
 // Returns the user whose process was dumped. That is the owner of the core file. If root owns the file, as with
-// systemd-coredump, it is the user that the core itself names.
+// systemd-coredump, the core itself names the user.
 files::Owner owner_of(const CoreFile& file, const CoreNotes& notes) {
   const files::Owner& of_file = file.owner();
   return of_file.uid != 0 ? of_file : files::Owner{notes.uid, notes.gid, {}};

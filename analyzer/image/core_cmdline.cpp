@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::uint64_t kMaxSearched = 4U << 20U;      // arguments and environment are seldom larger than this
 constexpr std::size_t kMaxArgumentBytes = 16U << 10U;  // the same limit as for a live process
-// the first bytes of the auxiliary vector suffice to recognise it
+// the first bytes of the auxiliary vector suffice to recognise the vector
 constexpr std::size_t kKeyBytes = 64;
 
 }  // namespace
@@ -28,8 +28,8 @@ std::vector<std::string> find_arguments(const Memory& memory, std::uint64_t star
   const auto found = std::find_end(top.begin(), top.end(), key.begin(), key.end());
   if (found == top.end()) return {};
 
-  // Below the vector, from high to low addresses, are a null, the environment's pointers, a null, the arguments'
-  // pointers, and the number of arguments.
+  // The following lie below the vector, from high to low addresses: a null, the environment's pointers, a null, the
+  // arguments' pointers, and the number of arguments.
   std::size_t at = static_cast<std::size_t>(found - top.begin());
   if (at % 8 != 0 || at < 8 || word(at - 8) != 0) return {};
   at -= 8;

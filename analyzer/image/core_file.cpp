@@ -77,7 +77,7 @@ std::string find_fault(const std::string& path, std::string_view head) {
 
 std::uint64_t padded(std::uint64_t size) { return (size + 3) & ~std::uint64_t{3}; }
 
-// True for the notes that decode_notes() reads. The others have up to 12 KiB for each thread, for example vector
+// True for the notes that decode_notes() reads. Other notes have up to 12 KiB for each thread, for example vector
 // registers.
 bool is_needed(std::uint32_t type) {
   return type == NT_PRSTATUS || type == NT_PRPSINFO || type == NT_AUXV || type == NT_FILE;

@@ -1,4 +1,4 @@
-// The memory in a core file. If memory was not dumped because a file contains it, it is read from that file.
+// The memory in a core file. Pages that were not dumped, because a file contains them, are read from that file.
 #pragma once
 
 #include <cstdint>

@@ -15,8 +15,8 @@ struct ElfNote {
   std::span<const std::byte> body;
 };
 
-// Calls `visit` for each note of the segment `notes`, in order, until it returns false. `alignment` is the segment's
-// p_align. A note that is cut ends the list.
+// Calls `visit` for each note of the segment `notes`, in order, until `visit` returns false. `alignment` is the
+// segment's p_align. A note that is cut ends the list.
 void for_each_note(std::span<const std::byte> notes, std::uint64_t alignment,
                    const std::function<bool(const ElfNote&)>& visit);
 

@@ -1,5 +1,6 @@
 // Everything that is known about a process: its memory, its mappings, its threads, and what each thread does. It is
-// filled from a live process (live.hpp) or from a core file (core.hpp). All code that explains a hang reads it.
+// filled from a live process (live.hpp) or from a core file (core.hpp). All code that explains a hang reads this
+// struct.
 #pragma once
 
 #include <cstddef>
@@ -65,7 +66,8 @@ struct Image {
 
   // Returns the thread whose tid in its own pid namespace is `own`; null if there is none.
   const Thread* find_own(std::int32_t own) const;
-  // Returns the tid that this thread has for forksight; `own` itself if there is no such thread any more.
+  // Returns the tid, as forksight sees it, of the thread that find_own() finds. Returns `own` itself if there is no
+  // such thread any more.
   std::int32_t tid_of(std::int32_t own) const;
   // Returns the pid that the process has in its own pid namespace.
   std::int32_t own_pid() const;

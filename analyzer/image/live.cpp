@@ -54,7 +54,7 @@ Thread make_thread(const proc::ThreadSample& sample) {
 }
 
 // Adds all threads to the image, the main thread first. `stoppable` gets the threads that forksight may stop. No other
-// process traces them, and may_be_stopped() is true for them.
+// process traces these threads, and may_be_stopped() is true for them.
 void read_threads(Image& image, std::vector<std::int32_t>& stoppable) {
   std::int32_t tracer = 0;
   std::size_t stopped = 0;

@@ -9,8 +9,8 @@
 
 namespace forksight::image {
 
-// Uses /proc/PID/mem and not process_vm_readv, which finds the process by its pid: if the process ends and another one
-// gets its pid, that call would read the memory of the other process.
+// Uses /proc/PID/mem, because process_vm_readv() finds the process by its pid. If the process ended and another process
+// got its pid, process_vm_readv() would read the memory of the other process.
 std::shared_ptr<const LiveMemory> LiveMemory::open(std::int32_t tid) {
   const int fd = proc::open_entry(proc::proc_path(tid, "mem"));
   if (fd < 0) return nullptr;

@@ -33,7 +33,8 @@ bool has_trace_capability(std::string_view status, std::string_view set) {
   return field && (std::strtoull(std::string(*field).c_str(), nullptr, 16) >> kCapSysPtrace & 1U) != 0;
 }
 
-// Compares the real, effective and saved user of the process with forksight's. Returns the first one that differs.
+// Compares the real, effective and saved user of the process with the user who runs forksight. Returns the first of the
+// three that differs.
 std::optional<std::int64_t> find_other_user(std::string_view status) {
   std::string_view ids = find_field(status, "Uid").value_or("");
   for (int column = 0; column < 3 && !ids.empty(); ++column) {

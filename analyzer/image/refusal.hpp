@@ -16,7 +16,7 @@ std::optional<std::string> find_obstacle(std::int32_t pid);
 // nevertheless.
 std::string explain_refusal(std::int32_t pid);
 
-// The kind of environment in which forksight runs. It decides which commands give forksight more rights.
+// The kind of environment in which forksight runs. The environment decides which commands give forksight more rights.
 enum class Place { kMachine, kDocker, kPodman, kKubernetes };
 
 // The facts that show why the kernel did not let forksight examine a process.

@@ -1,7 +1,7 @@
 // A helper thread of forksight stops the threads of the process. When this helper thread ends, the kernel releases all
 // threads that it traces, whatever happened before. A thread that is stopped by PTRACE_SEIZE sees no signal. But the
-// stop takes the thread out of its system call, and the kernel then restarts the call. The kernel does not restart some
-// calls: signal(7), "Interruption of system calls and library functions by stop signals".
+// stop takes the thread out of its system call, and the kernel then restarts the call. signal(7) lists the calls that
+// the kernel does not restart: "Interruption of system calls and library functions by stop signals".
 #include "image/stop.hpp"
 
 #include <elf.h>
@@ -179,8 +179,8 @@ void read_some(Image& image, std::span<const std::int32_t> tids, Progress& progr
 bool may_be_stopped(const proc::Syscall& call) {
   switch (call.number) {
     case SYS_futex: return proc::is_restarted_futex(call.args[1]);
-    // If a write is interrupted when it is half done, it returns a short count. Many programs do not expect that from a
-    // pipe. According to POSIX, a write of up to PIPE_BUF bytes is never half done.
+    // If a write is interrupted when it is half done, it returns a short count. Many programs do not expect a short
+    // count from a pipe. According to POSIX, a write of up to PIPE_BUF bytes is never half done.
     case SYS_write:
     case SYS_sendto: return call.args[2] <= PIPE_BUF;
     case kSysFutexWaitv:
