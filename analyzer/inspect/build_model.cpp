@@ -159,7 +159,7 @@ model::ForkId Builder::find_fork_of_loss(model::ForkId fork) const {
   return fork;
 }
 
-// True if the thread is stuck while other threads of its process go on.
+// True if the thread is stuck, but its process is awake.
 bool Builder::is_stuck_alone(std::size_t subject, std::int32_t tid) {
   const Subject& own = scene_.subjects[subject];
   if (own.liveness != model::Liveness::kAwake) return false;

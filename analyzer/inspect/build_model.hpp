@@ -25,9 +25,9 @@ struct Subject {
   std::vector<model::Wait> waits;
   std::vector<model::Zombie> zombies;
   bool has_reaped = false;
-  // The process or one of its threads is not stuck, but the stacks of its threads are read nevertheless.
+  // The process is awake, or only some of its threads are stuck. The stacks of all its threads are read nevertheless.
   bool is_idle = false;
-  std::optional<std::size_t> waits_for;  // for kVictim: the index of the subject for which it waits
+  std::optional<std::size_t> waits_for;  // for kVictim: the index of the subject for which this one waits
   std::string waits_via;
   // Signals that no thread can take: they are pending, all threads of the process block them, and all of these threads
   // are stuck. Bit 0 is signal 1.

@@ -10,7 +10,7 @@ namespace forksight::inspect {
 namespace {
 
 // True if the thread is in the function of HotSpot (JDK 8 to 21) that enters `synchronized` code. Waits for locks of
-// java.util.concurrent are not recognised, because they look like idle threads of a pool.
+// java.util.concurrent are not recognised, because such a wait looks like the wait of an idle thread of a pool.
 bool waits_for_lock_of_java(const model::Wait& wait) {
   return std::ranges::any_of(wait.stack.frames, [](const model::Frame& frame) {
     return std::string_view(frame.function).starts_with("ObjectMonitor::enter");

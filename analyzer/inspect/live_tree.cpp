@@ -330,7 +330,8 @@ class Look {
     return supervisor_.verdicts().contains(member.key) || spinning_.contains(member.key.pid);
   }
 
-  // True if the process goes on although some of its threads are stuck for ever. Its other threads must not be stopped.
+  // True if the process is awake although some of its threads are stuck for ever. Its other threads must not be
+  // stopped.
   bool goes_on(const watch::Member& member) const {
     const auto verdict = supervisor_.verdicts().find(member.key);
     return verdict != supervisor_.verdicts().end() && verdict->second.liveness == model::Liveness::kAwake;

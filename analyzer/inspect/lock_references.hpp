@@ -1,6 +1,7 @@
-// A child waits for a lock that does not record who holds it: a lock of Rust, parking_lot or abseil. The child's memory
-// still has the stacks of the threads that its fork left behind. A stack that refers to the lock belongs to a thread
-// that may hold it. That is no proof: a thread may know a lock without holding it.
+// Helps to explain a child that waits for a lock that does not record its holder: a lock of Rust, parking_lot or
+// abseil. The child's memory still has the stacks of the threads that its fork left behind. A stack that refers to the
+// lock belongs to a thread that may hold the lock. This is no proof, because a thread may refer to a lock without
+// holding it.
 #pragma once
 
 #include <cstdint>

@@ -10,10 +10,10 @@
 namespace forksight::inspect {
 namespace {
 
-// True if the fork was made inside of a parallel region: the parent's forking thread is still inside of a region, and
-// the outermost region on the child's stack was entered at the same place. A teams region does not count, because it is
-// not a team of threads. If the parent is itself a forked child and waits in a region, it may have entered the region
-// after the fork. Then the answer is false.
+// True if the fork was made inside of a parallel region. This is assumed if the parent's forking thread and the child's
+// first thread have entered their outermost regions at the same place. A teams region does not count, because its
+// threads are no team of workers. If the parent is itself a forked child and waits in a region, the parent may have
+// entered this region after the fork. Then the answer is false.
 bool is_in_region(const Scene& scene, std::size_t child, const model::Fork& fork) {
   const ThreadFacts& forking = scene.facts_of(fork.process, scene.model.threads[fork.forking_thread].tid);
   if (forking.call.kind == CallKind::kParallel && scene.forks.contains(fork.process)) return false;
@@ -53,8 +53,9 @@ bool is_idle(const ThreadFacts& facts, const std::string& library) {
   return facts.call.word != 0 && std::ranges::all_of(frames, is_runtime);
 }
 
-// gomp_team_start() passes each new worker a structure on the stack of the thread that makes it (libgomp/team.c,
-// gcc 4.2 and later). True if the structure that `thread` was given lies on the stack of the child's first thread.
+// gomp_team_start() passes each new worker a structure on the stack of the thread that makes the worker
+// (libgomp/team.c, gcc 4.2 and later). True if the structure that `thread` was given lies on the stack of the child's
+// first thread.
 bool is_made_by_forking_thread(const Scene& scene, std::size_t child, const model::Thread& thread) {
   const image::Image& image = scene.subjects[child].image;
   const abi::ThreadLayout* const layout = abi::thread_layout(image.libc.version);

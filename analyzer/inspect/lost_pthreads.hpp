@@ -33,7 +33,7 @@ struct LostPthreads {
   bool is_complete = false;
   bool first_forked = false;  // the first thread of the parent forked, so its tid is the parent's pid
   // Some struct pthreads have a tid although this process has no such thread. When a thread ends, the kernel erases its
-  // tid (with glibc 2.43 the thread does so itself), and fork() erases the tids of all lost threads. So these struct
+  // tid. With glibc 2.43 the thread does so itself. fork() erases the tids of all lost threads. So these struct
   // pthreads belong to threads that were alive when _Fork() or clone() copied their process.
   bool bypassed = false;
 };

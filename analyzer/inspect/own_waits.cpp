@@ -76,7 +76,7 @@ void drop_weaker_guesses(Scene& scene, std::size_t subject, std::size_t first_to
   drop_repeated(scene, first_touch);
   auto& touches = scene.model.touches;
   const auto begin = touches.begin() + static_cast<std::ptrdiff_t>(first_touch);
-  // The fact that a process is inside of exit() does not show why it hangs. So such a touch proves nothing.
+  // A touch of the kind kExit shows only that the process is inside of exit(). It does not show why the process hangs.
   const bool is_proved = std::any_of(begin, touches.end(), [&](const model::Touch& touch) {
     return touch.kind != model::TouchKind::kExit && !is_guess(scene, touch);
   });

@@ -27,9 +27,9 @@ bool may_be_cancelled_anywhere(const image::Image& image, const image::Thread& t
 // not known, or if `child` is not a copy of `parent`.
 std::int32_t find_forking_thread(const image::Image& child, std::uint64_t pointer, const image::Image& parent);
 
-// Sets `fs_base` of the first thread of `process`, if it is not known because the thread was not stopped. The value is
-// learned from a forked child: the child's first thread has the struct pthread of the thread that forked. Does nothing
-// if another thread than the first one of `process` forked.
+// Sets `fs_base` of the first thread of `process`, if `fs_base` is not known because the thread was not stopped. The
+// value is learned from a forked child: the child's first thread has the struct pthread of the thread that forked. Does
+// nothing if another thread than the first one of `process` forked.
 void find_pointer_by_child(image::Image& process, const image::Image& child);
 
 // True if both run the same program, and most of their modules are mapped at the same addresses. Then one is a forked

@@ -86,9 +86,9 @@ model::LibcCall libc_call_of(std::string_view function) {
   return {};
 }
 
-// Returns the libc function that the program called, if it takes a lock that fork() does not reset. The frames from
-// `first` to before `count` belong to libc and other runtimes. `callee`: the function that the frame at `count` calls,
-// or "".
+// Returns the libc function that the program called, if this function takes a lock that fork() does not reset. The
+// frames from `first` to before `count` belong to libc and other runtimes. `callee`: the function that the frame at
+// `count` calls, or "".
 model::LibcCall called_function(const model::Stack& stack, std::size_t first, std::size_t count,
                                 const std::string& callee) {
   if (model::LibcCall call = libc_call_of(callee); call.locks != 0) return call;
