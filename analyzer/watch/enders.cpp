@@ -430,8 +430,8 @@ class Search {
     return found;
   }
 
-  // Adds the commands that let a stopped or frozen process go on. These commands do not replace the other enders: after
-  // such a command, the thread still waits in the call that /proc shows.
+  // Adds the commands that let a stopped or frozen process run again. These commands do not replace the other enders:
+  // after such a command, the thread still waits in the call that /proc shows.
   void add_hold(Waiter& waiter) {
     const char state = waiter.thread.status.state;
     if (state == 'T')

@@ -1,6 +1,6 @@
 // Who or what could end the waits of threads: the processes at the other end of what the threads read, write or poll;
 // the holder of the lock; processes with the same memory; the awaited child; a timeout; signals with handlers;
-// processes outside of the tree; and the command that lets a stopped or frozen process go on. These lists are for
+// processes outside of the tree; and the command that lets a stopped or frozen process run again. These lists are for
 // people, and for rules that name a suspect. Proofs use wakers.hpp instead. Nothing here changes a process.
 #pragma once
 

@@ -15,8 +15,8 @@
 // the second round begins. Hence ALL threads were blocked at the instant between the rounds.
 //
 // New threads. The task list is read before the first round, between the rounds, and in the second round. Assume that
-// thread A made thread N before the first sample of A. If N still lives, the list that is read between the rounds has
-// N. If N has ended, it has woken no thread: a woken thread would have run, and the second round would show this.
+// thread A made thread N before the first sample of A. If N still lives between the rounds, the list that is read there
+// has N. If N has ended, it has woken no thread: a woken thread would have run, and the second round would show this.
 //
 // What else could end such a wait, and what the proof requires:
 //  - time: the timeout pointer must be NULL.

@@ -75,8 +75,8 @@ std::string name_holder(const snapshot& queue) {
                      static_cast<double>(most->second.oldest_ms) / 1000);
 }
 
-// A role in the queue, producer or consumer, whose members might end the wait. It has the phrases that describe the
-// role in a report.
+// A role in the queue, producer or consumer, whose members might end the wait. The struct also has the phrases that
+// describe the role in a report.
 struct Role {
   bool snapshot::participant::*has;
   const snapshot::role_counts& counts;

@@ -1,6 +1,6 @@
-// Threads that will never run again, although other threads of their process do. Some of them wait for each other in a
-// ring of locks and joins. Some wait for a mutex whose owner has ended and that no other thread may unlock. The others
-// wait for such a thread.
+// Threads that will never run again. Other threads of their process may still run. Some of the stuck threads wait for
+// each other in a ring of locks and joins. Some wait for a mutex whose owner has ended and that no other thread may
+// unlock. The others wait for such a thread.
 //
 // The proof is the one for a whole process (proof.hpp), applied to some of its threads. Only the owner of a mutex can
 // end a wait for the mutex. In a ring, each thread waits for the next one, and the last one waits for the first.
@@ -9,11 +9,11 @@
 // other threads do can end these waits. A signal handler cannot end them either: the wait for a mutex or a join
 // continues after the handler.
 //
-// A thread that waits for Python's GIL runs every few milliseconds, checks the GIL, and waits again. It never gives up,
-// and only the thread that has the GIL can release it. If the thread that has the GIL is part of the ring and has not
-// run between its two samples, it had the GIL for all that time. So a thread that was seen to wait for the GIL in that
-// time still waits at the end. The waiting thread has released no lock of the ring in that time: a release would have
-// woken the thread of the ring that sleeps until it gets this lock, but no such thread has run.
+// A thread that waits for Python's GIL runs every few milliseconds, checks the GIL, and waits again. The thread never
+// gives up, and only the thread that has the GIL can release it. If the thread that has the GIL is part of the ring and
+// has not run between its two samples, it had the GIL for all that time. So a thread that was seen to wait for the GIL
+// in that time still waits at the end. The waiting thread has released no lock of the ring in that time: a release
+// would have woken the thread of the ring that sleeps until it gets this lock, but no such thread has run.
 #pragma once
 
 #include <cstdint>

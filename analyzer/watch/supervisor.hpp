@@ -1,4 +1,4 @@
-// Looks at a process tree from outside, at a steady pace, and determines which of its processes will never go on.
+// Looks at a process tree from outside, at a steady pace, and finds the processes that will never run again.
 //  A look at a healthy process costs two small reads: its stat, and the state of the thread that showed the process to
 //  be awake the last time. All threads are sampled only if that thread is no longer awake. A process is a candidate if
 //  all its threads have been blocked, and none has run, for a short time. A candidate is a suspect if no process is
@@ -35,7 +35,7 @@ using Clock = std::chrono::steady_clock;
 
 struct Verdict {
   proc::ProcessKey key;
-  // One of kDead, kDeadButForSignal, kSpinning, kStalled, kVictim and kAwake. kAwake: the process goes on, but some of
+  // One of kDead, kDeadButForSignal, kSpinning, kStalled, kVictim and kAwake. kAwake: the process is awake, but some of
   // its threads are stuck (Wait::is_stuck), or it has unheard signals.
   model::Liveness liveness = model::Liveness::kUnknown;
   Clock::time_point since;
@@ -92,8 +92,8 @@ class Supervisor {
 
   Tree& tree() { return tree_; }
   const Tree& tree() const { return tree_; }
-  // The verdicts of the latest poll. A process that goes on has a verdict only if some of its threads are stuck, or if
-  // it has unheard signals.
+  // The verdicts of the latest poll. An awake process has a verdict only if some of its threads are stuck, or if it has
+  // unheard signals.
   const std::map<proc::ProcessKey, Verdict>& verdicts() const { return verdicts_; }
   // True if at the latest look some thread of the process ran, or was in a wait that may end because of a timeout or of
   // something that forksight does not examine. Also true for a process that is not watched, that could not be read, or
@@ -126,8 +126,8 @@ class Supervisor {
     bool has_live_waker = false;
   };
 
-  // If the threads of a process have been blocked for a shorter time than this, the process usually goes on soon. So no
-  // proof is tried for such a process.
+  // If the threads of a process have been blocked for a shorter time than this, the process usually runs again soon. So
+  // no proof is tried for such a process.
   static constexpr Clock::duration kSettled = std::chrono::milliseconds(200);
 
   // True if something could not be read in the present look. Between two looks, true if something could not be read in

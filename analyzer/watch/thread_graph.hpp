@@ -26,7 +26,8 @@ struct ProcessWaits {
 struct ProcessJudgement {
   StuckState state = StuckState::kAwake;  // kAwake: a thread is awake; kRoot: none is awake, and one is a root
   std::vector<StuckState> threads;        // parallel to ProcessWaits::threads
-  // index of a process: for a victim the next process on the way to a root, in a ring of roots the next of the ring
+  // the index of a process. For a victim: the next process on the way to a root. In a ring of roots: the next process
+  // of the ring.
   std::optional<std::size_t> waits_for;
   std::string via;
 };

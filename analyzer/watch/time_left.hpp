@@ -15,7 +15,7 @@ struct TimeLimit {
 };
 
 // `slept_ms`: the time since the thread last ran; nullopt: not known. If the limit counts from the beginning of the
-// call, that time is subtracted from it.
+// call, `slept_ms` is subtracted from the limit.
 TimeLimit find_time_limit(const proc::ThreadSample& thread, std::optional<std::uint64_t> slept_ms);
 
 // Reads the time until a timer expires from the fdinfo of its descriptor. nullopt: the text is not the fdinfo of a

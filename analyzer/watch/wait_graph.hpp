@@ -33,7 +33,7 @@ enum class StuckState { kAwake, kRoot, kVictim };
 
 struct Judgement {
   StuckState state = StuckState::kAwake;
-  // the next process on the way to the cause; in a ring of roots, the next one of the ring
+  // the next process on the way to the cause; in a ring of roots, the next process of the ring
   std::optional<std::size_t> waits_for;
   std::string via;
 };

@@ -27,7 +27,7 @@ class WakerFinder {
   using Clock = std::chrono::steady_clock;
 
   // Notes the objects that forksight itself has open. forksight got them from outside of the tree, so a process outside
-  // of the tree may use them, too. In a container also notes the standard streams that come from outside of the
+  // of the tree may also use them. In a container also notes the standard streams that come from outside of the
   // container.
   WakerFinder();
 
