@@ -14,7 +14,7 @@
 namespace forksight::proc {
 
 enum class ObjectKind {
-  kOther,    // another object (a terminal, a timer, a device ...): not only processes may end a wait for it
+  kOther,    // another object (a terminal, a timer, a device ...): a wait for it may also end without a process
   kPipe,     // "pipe:[17]"
   kSocket,   // "socket:[18]"
   kEventfd,  // "eventfd:3", with the number in fdinfo

@@ -16,10 +16,10 @@ void note_own_process(pid_t pid);
 
 // Notes the effective user of the command. The process that parses may have given up this user since.
 void note_caller(uid_t user);
-// The noted user; if none is noted, the effective user of this process.
+// Returns the noted user; if none is noted, the effective user of this process.
 uid_t caller();
 
-// This process, its guard if there is one, and the noted processes.
+// Returns this process, the process that set_guard() has noted, and the processes that note_own_process() has noted.
 std::vector<pid_t> own_processes();
 bool is_own_process(pid_t pid);
 

@@ -19,8 +19,8 @@ std::uint32_t operation_of(std::uint64_t argument) {
   return static_cast<std::uint32_t>(argument) & ~std::uint32_t{FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME};
 }
 
-// Calls on sockets fail with EINTR if the socket has a time limit (SO_RCVTIMEO, SO_SNDTIMEO). /proc does not show the
-// time limit of another process's socket. So only pipes count.
+// After a signal handler, a call on a socket fails with EINTR if the socket has a time limit (SO_RCVTIMEO,
+// SO_SNDTIMEO). /proc does not show the time limit of another process's socket. So only pipes count.
 bool is_pipe(std::int32_t pid, const Syscall& call) {
   return find_object(pid, as_int(call.args[0])).kind == ObjectKind::kPipe;
 }
