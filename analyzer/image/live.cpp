@@ -81,8 +81,8 @@ void read_threads(Image& image, std::vector<std::int32_t>& stoppable) {
   }
 }
 
-// Returns any thread that has not ended, or 0 if there is none. The main thread may have ended before the others. Then
-// its files in /proc show neither memory nor mappings.
+// Returns any thread that has not ended, or 0 if there is none. The main thread may have ended before other threads.
+// Then its files in /proc show neither memory nor mappings.
 std::int32_t find_live_thread(std::int32_t pid) {
   for (const std::int32_t tid : proc::list_numbers(proc::proc_path(pid, "task")).numbers) {
     const auto stat = proc::parse_stat(proc::read_file(proc::task_path(pid, tid, "stat")).text);

@@ -13,7 +13,7 @@ namespace forksight::image {
 std::optional<std::string> find_obstacle(std::int32_t pid);
 
 // Says why the kernel does not let forksight read the memory of process `pid`, what would help, and what can be seen
-// nevertheless.
+// without help.
 std::string explain_refusal(std::int32_t pid);
 
 // The kind of environment in which forksight runs. The environment decides which commands give forksight more rights.
