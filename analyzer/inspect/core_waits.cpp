@@ -35,8 +35,8 @@ bool is_futex(const proc::WaitTarget& target) {
 }
 
 // A core does not show for every mapping whether it is shared. Anonymous memory, the heap and stacks are private. The
-// data of a program or library is private, too: it is mapped from its file, but the kernel copies a page when the page
-// is written.
+// data of a program or library is also private. The data is mapped from a file, but the kernel copies a page when the
+// process writes to the page.
 WordMapping kind_of_mapping(const image::Image& core, std::uint64_t word) {
   const proc::Mapping* const mapping = core.mapping_of(word);
   if (mapping == nullptr) return WordMapping::kUnknown;

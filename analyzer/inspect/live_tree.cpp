@@ -221,8 +221,8 @@ class Look {
     });
   }
 
-  // Chooses the processes to examine: the process itself, its descendants, ancestors that are stuck or have a stuck
-  // descendant, processes that wait for one of these, and processes for which one of these waits.
+  // Chooses the processes to examine: the process itself, its descendants, and its ancestors that are stuck or have a
+  // stuck descendant. Adds processes that wait for a chosen process, and processes for which a chosen process waits.
   void choose() {
     std::set<std::int32_t> pids;
     for (const auto& [pid, member] : supervisor_.tree().living()) {
@@ -343,9 +343,9 @@ class Look {
     return !is_idle || !options_.may_stop_idle || options_.may_stop_idle(member.key.pid);
   }
 
-  // True if the image of the process is needed: the process is stuck, it was asked about, or a descendant of it is
-  // stuck. Among the other processes, at most kMostIdle have an image. About the rest, forksight uses only what /proc
-  // shows.
+  // True if the image of the process is needed: the process is stuck, the user asked about the process, or a descendant
+  // of the process is stuck. Among the other processes, at most kMostIdle have an image. About the rest, forksight uses
+  // only what /proc shows.
   bool is_needed(const watch::Member& member) const {
     return is_stuck(member) || is_asked_about(member.key.pid) || has_stuck_child(member.key.pid);
   }

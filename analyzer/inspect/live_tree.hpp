@@ -39,8 +39,8 @@ struct LiveTree {
   std::vector<std::string> limits;
 };
 
-// The error is one sentence about `pid` itself: it does not exist, forksight may not look at it, or it is of a kind
-// that forksight cannot explain.
+// The error is one sentence about `pid` itself: the process does not exist, forksight may not examine it, or forksight
+// cannot explain processes of its kind.
 Result<LiveTree> look_at_tree(const files::Reader& reader, std::int32_t pid, const LiveTreeOptions& options = {});
 
 }  // namespace forksight::inspect

@@ -1,5 +1,6 @@
-// Explains a child that waits in a libc function for a lock of libc. The thread that held the lock at the fork is
-// inferred: it is the thread of the parent that is now inside of a function that takes the same lock.
+// Explains a child that waits in a libc function for a lock of libc. The memory does not show which thread held the
+// lock at the fork. So the holder is assumed to be the thread of the parent that is now inside of a function that takes
+// the same lock.
 #pragma once
 
 #include "inspect/lost_threads.hpp"

@@ -192,8 +192,8 @@ std::optional<model::Held> lost_waiters(Scene& scene, LostThreads& lost, std::si
   return held;
 }
 
-// Finds the thread of the parent that initialises a static variable: it is inside of the function with the variable,
-// and does not wait for the variable.
+// Finds the thread of the parent that initialises a static variable. That thread is inside of the function with the
+// variable, and does not wait for the variable.
 std::optional<model::Held> lost_initialiser(Scene& scene, LostThreads& lost, std::size_t child, const StuckCall& call,
                                             const model::Fork& fork) {
   if (call.kind != CallKind::kGuard || call.stack.frames.empty()) return std::nullopt;
@@ -202,8 +202,8 @@ std::optional<model::Held> lost_initialiser(Scene& scene, LostThreads& lost, std
   const std::string& function = call.stack.frames.front().function;
   const auto is_initialising = [&](std::size_t subject, std::int32_t tid) {
     const ThreadFacts& facts = scene.facts_of(subject, tid);
-    // A thread that waits for the variable may still be its initialiser, if the function has called itself: then the
-    // function is twice on the stack.
+    // If the function has called itself, the thread that initialises the variable may also wait for the variable. Then
+    // the function is twice on the stack.
     const bool waits_for_it = facts.call.kind == CallKind::kGuard && facts.call.object == call.object;
     return !function.empty() &&
            std::ranges::count(facts.stack.frames, function, &model::Frame::function) > (waits_for_it ? 1 : 0);

@@ -59,8 +59,8 @@ bool may_be_cancelled_anywhere(const image::Image& image, const image::Thread& t
 std::int32_t find_forking_thread(const image::Image& child, std::uint64_t pointer, const image::Image& parent) {
   auto offset = find_tid_offset(child);
   const abi::ThreadLayout* const layout = abi::thread_layout(child.libc.version);
-  // For a child that clone() made without libc, no offset is found, because its memory still has the tid of the
-  // parent's thread.
+  // If clone() made the child without libc, find_tid_offset() finds no offset, because the child's memory still has the
+  // tid of the parent's thread.
   if (!offset && layout != nullptr) offset = layout->tid;
   if (pointer == 0 || !offset) return 0;
   const auto tid = parent.memory->value<std::int32_t>(pointer + *offset);

@@ -42,9 +42,9 @@ bool has_name_of_sem_lock(const image::Memory& memory, std::uint64_t type, std::
 }
 
 // True if the object was not freed. A freed object keeps all fields except its first word, and a new semaphore may have
-// the address of the freed object's semaphore. Only the first word shows the difference: in a living object it is the
-// number of references, and in a freed object it is null or the address of another free object. From 3.14 on, this word
-// also has flags in its upper 16 bits.
+// the address of the freed object's semaphore. Only the first word shows the difference: in a living object, this word
+// is the number of references. In a freed object, this word is null or the address of another free object. From 3.14
+// on, this word also has flags in its upper 16 bits.
 bool is_alive(const image::Memory& memory, std::uint64_t object) {
   constexpr std::uint64_t kMostReferences = std::uint64_t{1} << 20U;
   const auto word = memory.value<std::uint64_t>(object);

@@ -28,8 +28,9 @@ struct SemLock {
 std::optional<SemLock> find_sem_lock(const image::Image& image, std::uint64_t semaphore, std::uint64_t hint,
                                      std::uint64_t& budget);
 
-// For each wait for a semaphore of multiprocessing that is proven never to end: sets `semaphore_use`, if the objects of
-// the processes show it. If one process holds the semaphore as a lock, adds the holder to the wakers of the wait.
+// Looks at the waits for semaphores of multiprocessing that are proven never to end. Sets `semaphore_use` of such a
+// wait, if the Python objects of the processes show it. If one process holds the semaphore as a lock, adds the holder
+// to the wakers of the wait.
 void find_semaphore_holders(Scene& scene);
 
 }  // namespace forksight::inspect

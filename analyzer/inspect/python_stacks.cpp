@@ -59,8 +59,8 @@ void PythonStacks::note_parked_place(std::size_t subject, StuckCall& call) const
   call.owner_pointer = park->owner;
 }
 
-// A thread in Condition.wait and similar functions sleeps on a lock that it made for that wait, and that no other
-// thread ever held. So this wait is not treated as a wait for a lock.
+// A thread in Condition.wait and similar functions sleeps on a lock that it made for that wait. No other thread has
+// ever held this lock. So this wait is not treated as a wait for a lock.
 void PythonStacks::note(std::size_t subject, const image::Thread& thread, StuckCall& call) const {
   note_parked_place(subject, call);
   const auto threads = threads_.find(subject);

@@ -19,7 +19,7 @@ namespace forksight::inspect {
 namespace {
 
 constexpr int kLooks = 12;
-// On a busy machine, more looks are needed: a look does not count if the thread did not stop in time, or had not run
+// On a busy machine, more looks are needed. A look does not count if the thread did not stop in time, or had not run
 // since the look before.
 constexpr int kMostLooks = 120;
 constexpr std::chrono::seconds kLongest{6};

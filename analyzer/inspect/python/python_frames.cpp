@@ -32,8 +32,7 @@ class Reader {
 
   std::vector<PythonThread> read();
   void add_limits_of_rings(std::int32_t pid, std::vector<std::string>& limits) const;
-  // True if the memory is not as expected: it has no list of interpreters, or the contents of a thread state are
-  // impossible.
+  // True if the memory has no list of interpreters, or if the contents of a thread state are impossible.
   bool is_strange() const { return is_strange_; }
   bool has_given_up() const { return steps_left_ == 0 || line_bytes_left_ == 0; }
 

@@ -1,7 +1,7 @@
 // The offsets come from the headers of each version, by offsetof: Include/cpython and Include/internal of CPython
 // 3.9.18, 3.10.13, 3.11.2, 3.11.7 and 3.12.1 (pycore_runtime.h, pycore_interp.h, pycore_gil.h, pycore_frame.h,
-// pystate.h, frameobject.h, code.h, unicodeobject.h). tests/python_frames/offsets.c checks them against the installed
-// versions.
+// pystate.h, frameobject.h, code.h, unicodeobject.h). tests/python_frames/offsets.c checks the offsets against the
+// installed versions.
 #include "inspect/python/python_layout.hpp"
 
 #include <algorithm>
