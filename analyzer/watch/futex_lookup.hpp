@@ -24,8 +24,8 @@ bool only_owner_can_unlock(const proc::FutexWord& word);
 // priority-inheriting futex could not be read.
 void name_wakers(std::int32_t pid, const proc::WaitTarget& target, WaitFacts& facts);
 
-// Looks up the facts about the futex waits of one process: the mapping, the owner and the use of each word, and the
-// kernel function that each thread sleeps in.
+// Looks up the facts about the futex waits of one process. These facts are the mapping, the owner and the use of each
+// word, and the kernel function that each thread sleeps in.
 class FutexLookup {
  public:
   explicit FutexLookup(std::int32_t pid) : pid_(pid), numbers_(pid) {}

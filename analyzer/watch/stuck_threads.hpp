@@ -37,9 +37,9 @@ struct StuckThreads {
 std::vector<bool> find_rings(std::int32_t pid, const std::vector<proc::ThreadSample>& threads,
                              const std::vector<WaitFacts>& facts);
 
-// True if all threads of `stuck` still are stuck. A thread that waits for a GIL need not be seen in that wait, because
-// it leaves the wait for an instant every few milliseconds. As long as the other threads of `stuck` have not run, the
-// GIL was not released, so that thread still waits.
+// True if all threads of `stuck` still are stuck. A thread that waits for a GIL need not be seen in this wait, because
+// the thread leaves the wait for an instant every few milliseconds. As long as the other threads of `stuck` have not
+// run, the GIL was not released, so that thread still waits.
 bool are_still_stuck(std::int32_t pid, const StuckThreads& stuck);
 
 // Finds the stuck threads. It does not stop the process, and changes nothing in it. If no thread waits for a lock or a

@@ -42,8 +42,9 @@ bool is_same_but_scheduled(const proc::Round& before, const proc::Round& after) 
                     });
 }
 
-// Returns the tid of a thread whose state proves that its process is awake; 0: no thread does. Sets `all_ended` if all
-// threads have ended, which means that the process is ending. Sets `runs` if the thread that was found is running.
+// Returns the tid of a thread whose state proves that its process is awake; 0: there is no such thread. Sets
+// `all_ended` if all threads have ended, which means that the process is ending. Sets `runs` if the thread that was
+// found is running.
 std::int32_t find_witness(const proc::Round& round, bool& all_ended, bool& runs) {
   all_ended = true;
   runs = false;

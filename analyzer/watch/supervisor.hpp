@@ -65,7 +65,7 @@ struct OwnSignal {
 class Supervisor {
  public:
   // A process counts as spinning when one of its threads has been spinning for `spin_age`. A proof of a hang does not
-  // depend on how long the process has waited; Verdict::since shows when the wait began.
+  // depend on how long the process has waited. Verdict::since shows when the wait began.
   Supervisor(std::int32_t root, Clock::duration spin_age);
 
   // Looks at the tree once. Meant to be called every quarter of a second.

@@ -101,7 +101,7 @@ void Tree::find_new_processes(const RestingSince& resting_since) {
 std::vector<proc::ProcessKey> Tree::descendants() const {
   std::set<std::int32_t> inside;
   std::vector<proc::ProcessKey> found;
-  // A parent may have a greater pid than its child, because pids wrap around: so the search is repeated until it adds
+  // A parent may have a greater pid than its child, because pids wrap around. So the search is repeated until it adds
   // no process.
   for (bool grew = true; grew;) {
     grew = false;

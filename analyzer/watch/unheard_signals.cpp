@@ -13,7 +13,7 @@ namespace forksight::watch {
 namespace {
 
 // True if the process has a signalfd. Such a process takes signals when it reads the descriptor, and forksight does not
-// know how soon it does that. forksight does not examine for which signals the signalfd was made.
+// know how soon this happens. forksight does not examine for which signals the signalfd was made.
 bool reads_signals(std::int32_t pid) {
   const std::int32_t tid = proc::find_living_thread(pid);
   for (const std::int32_t fd : proc::list_numbers(proc::proc_path(tid, "fd")).numbers) {

@@ -31,9 +31,9 @@ constexpr std::string_view kAnonymousMemory = "/dev/zero (deleted)";
 constexpr int kScanShare = 250;  // scans take at most 1/kScanShare of the time
 
 Answer known_if_any(const WaitFacts& facts) {
-  // If no process could end the wait, the call should have returned: read() returns at end of file if no writer is
-  // left, write() fails with EPIPE if no reader is left, and a lock that nobody holds is given to the caller. If the
-  // thread waits nevertheless, forksight does not understand its wait.
+  // If no process could end the wait, the call should have returned. For example, read() returns at end of file if no
+  // writer is left, and write() fails with EPIPE if no reader is left. The kernel gives a lock that nobody holds to the
+  // caller. If the thread waits nevertheless, forksight does not understand its wait.
   return facts.wakers.empty() ? Answer::kUnknown : Answer::kKnown;
 }
 

@@ -31,9 +31,9 @@ class WakerFinder {
   // container.
   WakerFinder();
 
-  // kNotProvable: it can never be proven that the wait does not end. For as long as the wait lasts, an unknown process
-  // may end it, or the thread waits for a signal. kUnknown: nothing is known at present, because an unknown process may
-  // end the wait now, or because something could not be read. kNeedsScan: the wakers are known only after scan().
+  // kNotProvable: it can never be proven that the wait does not end. As long as the wait lasts, an unknown process may
+  // end the wait, or the thread waits for a signal. kUnknown: nothing is known at present, because an unknown process
+  // may end the wait now, or because something could not be read. kNeedsScan: the wakers are known only after scan().
   // kNotAsked: the thread waits for something of another kind.
   enum class Answer { kNotAsked, kKnown, kUnknown, kNotProvable, kNeedsScan };
 

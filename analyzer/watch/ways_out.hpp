@@ -24,8 +24,8 @@ struct Handlers {
   bool for_ctrl_c = false;
 };
 
-// Returns the signals for which this thread would run a handler. Leaves out signals that do not end a wait: faults,
-// and, if the process has glibc mapped (`has_libc`), signals 32 and 33, which glibc keeps for itself.
+// Returns the signals for which this thread would run a handler. Leaves out faults, because they do not end a wait. If
+// the process has glibc mapped (`has_libc`), also leaves out signals 32 and 33, which glibc keeps for itself.
 std::uint64_t find_caught(const proc::Status& status, bool has_libc);
 
 // Finds the handlers that some thread of the process would run. Leaves out: signals that every living thread blocks;
