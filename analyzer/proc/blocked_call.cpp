@@ -93,8 +93,8 @@ files::DeadPlace place_of_mapping(const Mapping& mapping, std::int32_t pid) {
   return place;
 }
 
-// For a call that reads /proc/PID/mem (`path`): returns the place of the file from which the page at `address` comes;
-// empty if the page comes from no file.
+// Used for a call that reads /proc/PID/mem (`path`). Returns the place of the file from which the page at `address`
+// comes. Returns nothing if the page comes from no file.
 std::vector<files::DeadPlace> places_of_memory(const std::string& path, std::uint64_t address) {
   const std::int32_t pid = process_of_path(path, 0);
   const std::vector<Mapping> mappings = read_mappings(pid);

@@ -1,7 +1,7 @@
 // Tells which object a descriptor refers to (an end of a pipe, a socket, an eventfd, an open file), and which processes
 // have other descriptors of that object. A scan reads the descriptors of every process that forksight may read. A scan
 // is expensive: it needs a readlink for each descriptor. So forksight makes a scan only if everything else about a
-// process says that the process is stuck, and makes only one scan for all objects in question.
+// process says that the process is stuck. It makes only one scan for all objects in question.
 #pragma once
 
 #include <cstdint>
@@ -84,8 +84,8 @@ bool has_signalling_descriptor(std::int32_t pid);
 // True if the process has a device, or queues for asynchronous I/O. Through these, the kernel may write to an eventfd.
 bool may_be_signalled_by_kernel(std::int32_t pid);
 
-// One descriptor that an epoll instance watches, from a "tfd:" line of fdinfo. parse_epoll() returns nullopt if it does
-// not understand a line.
+// One descriptor that an epoll instance watches, from a "tfd:" line of fdinfo. parse_epoll() returns nullopt if it
+// cannot parse a "tfd:" line.
 struct EpollEntry {
   std::int32_t fd = 0;  // the number of the descriptor when it was added; may belong to another file now
   std::uint64_t inode = 0;

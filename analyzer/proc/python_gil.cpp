@@ -13,9 +13,9 @@
 namespace forksight::proc {
 namespace {
 
-// Offsets in struct _gil_runtime_state. The members of the struct are: the interval in microseconds, the thread state
-// of the last holder, whether the GIL is taken, and how often it went to another thread. The condition variable and its
-// mutex follow.
+// Offsets in struct _gil_runtime_state. The first members of the struct are the interval in microseconds, the thread
+// state of the last holder, whether the GIL is taken, and how often the GIL went to another thread. The condition
+// variable and its mutex follow.
 constexpr std::uint64_t kHolder = 8;
 constexpr std::uint64_t kIsTaken = 16;
 constexpr std::uint64_t kCondition = 32;
@@ -34,7 +34,8 @@ bool is_taken_gil(const ReadWord& read, const abi::ConditionLayout& layout, std:
   return kind && (*kind & ~std::uint64_t{abi::Mutex::kElision}) == 0;
 }
 
-// The tid of the thread whose struct pthread is at `pointer`; 0: there is no struct pthread, or the thread has ended.
+// Returns the tid of the thread whose struct pthread is at `pointer`; 0: there is no struct pthread, or the thread has
+// ended.
 std::int32_t find_tid(const ReadWord& read, const abi::ThreadLayout& layout, std::uint64_t pointer) {
   constexpr std::uint64_t kAlignment = 64;
   if (pointer == 0 || pointer % kAlignment != 0) return 0;
@@ -43,7 +44,7 @@ std::int32_t find_tid(const ReadWord& read, const abi::ThreadLayout& layout, std
   return tid > 0 ? tid : 0;
 }
 
-// The tid of the thread that this PyThreadState names; 0: it names none, or several.
+// Returns the tid of the thread that this PyThreadState names; 0: it names none, or several.
 std::int32_t find_thread_of_state(const ReadWord& read, const abi::ThreadLayout& layout, std::uint64_t state) {
   std::int32_t found = 0;
   for (std::uint64_t word = 0; word < kSearchedWords; ++word) {

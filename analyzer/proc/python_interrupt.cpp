@@ -57,10 +57,10 @@ bool is_default_handler(const ReadMemory& read, std::uint64_t object) {
   });
 }
 
-// True if the words have what every table of handlers has in common: entries for SIGKILL and SIGSTOP that are the same
-// number, and a first entry without a function. The other entries may differ, because a program may have begun with
-// ignored signals, and a script may set a handler for each signal. But nobody can change SIGKILL and SIGSTOP: both have
-// the object for SIG_DFL, which is the number 0. There is no signal 0, so the function of the first entry is null.
+// True if the words have what every table of handlers has. The entries for SIGKILL and SIGSTOP are the same number, and
+// the first entry has no function. The other entries may differ, because a program may have begun with ignored signals,
+// and a script may set a handler for each signal. But nobody can change SIGKILL and SIGSTOP: both have the object for
+// SIG_DFL, which is the number 0. There is no signal 0, so the function of the first entry is null.
 bool is_table(std::span<const std::uint64_t> table, const ReadMemory& read) {
   const std::uint64_t common = function_at(table, SIGKILL);
   if (common == 0 || common % kWord != 0 || function_at(table, SIGSTOP) != common || function_at(table, 0) != 0)
