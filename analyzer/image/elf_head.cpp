@@ -24,8 +24,8 @@ bool is_x86_64(const Elf64_Ehdr& header) {
          (header.e_type == ET_EXEC || header.e_type == ET_DYN) && header.e_phentsize == sizeof(Elf64_Phdr);
 }
 
-// `read` takes offsets in the file. If `is_mapped`, it takes distances from the mapped header instead: in memory, a
-// segment lies at its address, and not at its offset in the file.
+// `read` takes offsets in the file. If `is_mapped`, `read` takes distances from the mapped header instead, because in
+// memory a segment lies at its address, and not at its offset in the file.
 std::optional<ElfHead> read_head(const ReadAt& read, bool is_mapped) {
   ElfHead head;
   const auto header = std::as_writable_bytes(std::span(&head.header, 1));

@@ -29,7 +29,8 @@ std::vector<symbols::Module> find_modules(const files::Owner& owner, const Memor
                                           const std::vector<proc::Mapping>& mappings, const OtherPlaces& other_places,
                                           std::vector<std::string>& limits);
 
-// Returns the version of the shared libc of a process or, if it has none, of the libc that is linked into the program.
+// Returns the facts about the shared libc of a process. If the process has no shared libc, returns the facts about the
+// libc that is linked into the program.
 abi::Libc find_libc(const std::vector<symbols::Module>& modules, const std::string& exe);
 
 // Returns the sentence that a report must contain about this libc; "" if none is needed.

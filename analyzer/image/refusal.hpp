@@ -8,8 +8,8 @@
 
 namespace forksight::image {
 
-// Finds an obstacle that no right of forksight removes: the process does not exist, or it is a kernel thread, a zombie
-// or forksight itself. nullopt: there is none.
+// Finds an obstacle that no right of forksight removes: the process does not exist, or is a kernel thread, a zombie or
+// forksight itself. nullopt: there is none.
 std::optional<std::string> find_obstacle(std::int32_t pid);
 
 // Says why the kernel does not let forksight read the memory of process `pid`, what would help, and what can be seen
