@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Shows the typical hang of a program that uses OpenMP, its diagnosis and its cures: repro/demo.sh PREFIX [PROGRAM]. Run it
-# from the root of the repository. PREFIX is a build or an installation. PROGRAM is the compiled program. Only a machine without a
-# compiler needs it. Each step shows the command that a user would type, then the command's real output. The demo checks the
-# output. The first step whose output or status is wrong ends the demo with status 1.
+# Shows the typical hang of a program that uses OpenMP, its diagnosis and its cures. Usage: repro/demo.sh PREFIX
+# [PROGRAM], from the root of the repository. PREFIX is a build or an installation. PROGRAM is the compiled program, for
+# a machine without a compiler. Each step shows the command that a user would type, then the command's real output. The
+# demo checks the output. The first step whose output or status is wrong ends the demo with status 1.
 set -euo pipefail
 run=$1/bin/forksight
 source=lost_openmp_pool.c
@@ -19,8 +19,8 @@ fi
 # Prints the number of the line of the source that has the MARK $1.
 line_of() { awk -v mark="MARK: $1" 'index($0, mark) { print FNR }' "repro/openmp/$source"; }
 
-# step TITLE STATUS COMMAND...: runs COMMAND, whose exit status must be STATUS. If a cure does not work, the command is ended
-# after 20 s, with status 124.
+# step TITLE STATUS COMMAND...: runs COMMAND, whose exit status must be STATUS. A COMMAND that hangs is ended after
+# 20 s, with status 124. This happens, for example, if a cure does not work.
 step() {
   local title=$1 expected=$2 status=0
   shift 2
@@ -32,7 +32,7 @@ step() {
   fi
 }
 
-# Checks that the output of the last step has each of these texts.
+# Checks that the output of the last step has the text of each argument.
 has() {
   local text
   for text in "$@"; do

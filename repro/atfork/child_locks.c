@@ -1,5 +1,6 @@
-// Mechanism: a library's child handler locks the library's mutex. Its prepare handler did not lock it. Another thread
-//            held the mutex at the fork, and the child does not have that thread. So the child handler waits for ever.
+// Mechanism: a library's child handler locks the library's mutex. The library's prepare handler did not lock this
+//            mutex. Another thread held the mutex at the fork, and the child does not have that thread. So the child
+//            handler waits for ever.
 // To blame:  the library's handlers. The prepare handler must lock each mutex that the child handler locks.
 // User sees: the child stops in fork(), at 0 % CPU, before any line of its own code has run.
 // Fix:       lock in the prepare handler, or re-initialise the mutex in the child handler before locking it.

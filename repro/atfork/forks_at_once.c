@@ -1,7 +1,7 @@
 // Mechanism: a library's prepare handler ends its worker thread, and its parent handler starts another one. The
-//            handlers do not work if two threads fork at once. The first thread is about to join the worker. Before it
-//            does, the second thread joins the worker, forks, and starts a new worker. The first thread then joins the
-//            new worker, which does not end.
+//            handlers do not work if two threads fork at once. The first thread is about to join the worker. Before
+//            that join, the second thread joins the worker, forks, and starts a new worker. The first thread then joins
+//            the new worker, which does not end.
 // To blame:  the library's handlers, and two forks at the same time. OpenBLAS and numpy had similar faults.
 // User sees: a server that forks in several threads stops now and then in fork(), at 0 % CPU.
 // Fix:       hold a mutex from the prepare handler to the parent handler. Or let one thread do all forks.

@@ -1,6 +1,7 @@
-// Mechanism: each of two libraries, ledger and journal, has a lock and a prepare handler that takes it. A worker takes
-//            the ledger's lock and then the journal's lock. fork() calls prepare handlers in the reverse order of their
-//            registration. So the forking thread takes the journal's lock and then waits for the ledger's lock.
+// Mechanism: each of two libraries, ledger and journal, has a lock, and a prepare handler that takes this lock. A
+//            worker takes the ledger's lock and then the journal's lock. fork() calls prepare handlers in the reverse
+//            order of their registration. So the forking thread takes the journal's lock and then waits for the
+//            ledger's lock.
 // To blame:  the order in which the libraries were started. The prepare handlers run in the reverse of that order.
 // User sees: now and then the parent stops in fork(), at 0 % CPU. There is no child yet.
 // Fix:       register the handlers in the reverse of the order in which the locks are taken.

@@ -1,6 +1,6 @@
-// Mechanism: a library guards its mutex as POSIX advises: its prepare handler locks it. The program forks while it
-//            holds that mutex itself, as it would in a callback of the library. The handler waits for the thread in
-//            which it runs.
+// Mechanism: a library guards its mutex as POSIX advises: the library's prepare handler locks the mutex. The program
+//            forks while it holds that mutex itself, as it would in a callback of the library. The handler waits for
+//            the thread in which it runs.
 // To blame:  fork() with the library's mutex held.
 // User sees: the parent stops in fork(), at 0 % CPU. There is no child yet.
 // Fix:       fork after the mutex is released, or use posix_spawn(), which calls no handlers.

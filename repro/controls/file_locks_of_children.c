@@ -1,8 +1,8 @@
 // Mechanism: none. Main forks while it holds a file lock. All of the children are correct, or do no harm:
 //            One execs, and one closes the file.
 //            One unlocks the file, but nobody wrote to it under the lock.
-//            One writes to another file, while its parent writes to the locked file, and then unlocks the file.
-//            One keeps the inherited lock after its parent has closed the file, writes, and releases the lock.
+//            One writes to another file, and then unlocks the locked file, to which its parent has written meanwhile.
+//            One has the inherited lock, writes to the file after its parent has closed it, and releases the lock.
 //            One takes the lock for itself, and one opens the file anew.
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning.

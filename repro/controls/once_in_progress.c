@@ -1,6 +1,6 @@
 // Mechanism: none. A thread is inside of pthread_once() when main forks. libc counts the generations of forks, and
 //            stores the number in the control variable. The number shows the child that a thread of its parent began
-//            the initialisation. So the child runs it again.
+//            the initialisation. So the child runs the initialisation again.
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning.
 // Fix:       none needed.

@@ -1,7 +1,7 @@
 // Mechanism: none. A correct prefork server. The workers share the listening socket. Each worker closes the epoll
 //            instance of its parent, and makes one of its own, whose descriptor gets the same number. Before a worker
-//            ends, it removes its descriptors from that instance. Main has an event loop of its own. Main is also the
-//            client: it connects to the workers, and leaves each connection to a child. The child ends the session.
+//            ends, it removes its descriptors from its own instance. Main has an event loop of its own. Main is also
+//            the client: it connects to the workers, and leaves each connection to a child. The child ends the session.
 //            Main closes its own descriptor of the connection.
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning.

@@ -1,6 +1,6 @@
-// Mechanism: none. A semaphore counts the items of a queue. The parent's consumer has taken all of them. The child
-//            waits for an item, and another thread of the child posts one later. The consumer was lost at the fork, but
-//            it would never have posted the semaphore.
+// Mechanism: none. A semaphore counts the items of a queue. The parent's consumer has taken all items. The child waits
+//            for an item, and another thread of the child posts one later. The consumer was lost at the fork, but it
+//            would never have posted the semaphore.
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning. No cure may wake the child's consumer, or end the child, before the
 //            item comes.

@@ -1,5 +1,5 @@
-// Mechanism: a program frees device memory when the importer reports that it has closed the memory. One importer
-//            reports that. Another importer is killed while it has memory open, and reports nothing.
+// Mechanism: a program, the exporter, frees device memory when the importer reports that it has closed the memory. One
+//            importer reports that. Another importer is killed while it has memory open, and reports nothing.
 // To blame:  an exporter that waits for a message of the importer, and does not notice that the importer has ended.
 // User sees: each worker that dies leaves device memory of the exporter allocated. PyTorch calls such memory limbo.
 // Fix:       also notice when an importer ends, by its socket or by a pidfd.

@@ -13,7 +13,7 @@
 
 #include "driver.h"
 
-// These declarations have the same source as those of driver.h.
+// These declarations are from the documentation that driver.h names.
 typedef struct {
   char reserved[64];
 } CUipcMemHandle;
@@ -63,7 +63,7 @@ static inline struct peer start(const char* role) {
 static inline int say(int socket, const void* data, size_t bytes) {
   return send(socket, data, bytes, MSG_NOSIGNAL) == (ssize_t)bytes;
 }
-// Receives `bytes` bytes. Returns 1, or 0 if the other side ended before it had sent them.
+// Receives `bytes` bytes. Returns 1, or 0 if the other process ended before it had sent so many bytes.
 static inline int hear(int socket, void* data, size_t bytes) {
   return recv(socket, data, bytes, MSG_WAITALL) == (ssize_t)bytes;
 }

@@ -1,8 +1,8 @@
-// A test driver: a libcuda.so.1 without a device. It has the entry points that the cases use. It counts how often each
-// primary context is retained. Its device memory comes from malloc(). If a process has initialised the driver, forked
-// children of that process get CUDA_ERROR_NOT_INITIALIZED, as from the real driver. The only exceptions are calls that
-// need no initialised driver, such as cuDriverGetVersion. The only kernel adds numbers. cuDeviceGetName returns a name
-// that says that this is the test driver.
+// A test driver: a libcuda.so.1 without a device. This driver has the entry points that the cases use. It counts how
+// often each primary context is retained. Its device memory comes from malloc(). If a process has initialised the
+// driver, forked children of that process get CUDA_ERROR_NOT_INITIALIZED, as from the real driver. The only exceptions
+// are calls that need no initialised driver, such as cuDriverGetVersion. The only kernel adds numbers. cuDeviceGetName
+// returns a name that says that this is the test driver.
 #include "driver.h"
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 // Mechanism: a child locks a mutex in shared memory and ends while it holds the mutex.
 // To blame:  the end of the child between lock and unlock. It may be a crash, a kill, or an exit on an error path.
 // User sees: all other processes stop in that lock.
-// Fix:       use a robust mutex: the next process that locks it is informed.
+// Fix:       use a robust mutex: the next process that locks the mutex is informed.
 // Repaired:  the mutex is robust. The parent gets EOWNERDEAD and goes on.
 //
 // EXPECT-BARE: hang

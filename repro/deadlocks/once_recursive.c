@@ -3,7 +3,7 @@
 //                       the routine.
 // To blame:  the inner call. It waits for the end of the routine that makes the call.
 // User sees: the first use of a library never returns.
-// Fix:       in the routine, call a function that does not call pthread_once().
+// Fix:       in the routine, call a function that does not call pthread_once() with this variable.
 // Repaired:  the routine calls such a function.
 //
 // EXPECT-BARE: hang

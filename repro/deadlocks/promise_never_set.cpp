@@ -1,5 +1,5 @@
-// Mechanism: a worker should set a promise. It throws before that, and catches the exception itself. The promise still
-//            exists, but is not set. Main waits for its future.
+// Mechanism: a worker should set a promise. Before that the worker throws an exception, and catches it itself. The
+//            promise still exists, but is not set. Main waits for the future of the promise.
 // To blame:  the worker, which catches the exception and ends without setting the promise.
 // User sees: main stops in std::future::get(). The worker has ended long before.
 // Fix:       call set_exception() in the catch block, or use a std::packaged_task.

@@ -1,6 +1,7 @@
-// Mechanism: a rwlock prefers writers. A thread holds it for reading, and a writer waits. The thread locks it for
-//            reading once more.
-// To blame:  the second lock for reading. It waits for the writer, and the writer waits for the first lock.
+// Mechanism: a rwlock prefers writers. A thread holds the rwlock for reading, and a writer waits. The thread locks the
+//            rwlock for reading once more.
+// To blame:  the second lock for reading. It waits for the writer, and the writer waits until the first lock is
+//            released.
 // User sees: readers stop as soon as a thread wants to write.
 // Fix:       lock for reading once.
 // Repaired:  the lock prefers readers, so the thread may lock it for reading again.

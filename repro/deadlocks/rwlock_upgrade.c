@@ -1,4 +1,5 @@
-// Mechanism: a reader finds that it must write. It locks the rwlock for writing while it holds it for reading.
+// Mechanism: a reader finds that it must write. So it locks a rwlock for writing while it holds this rwlock for
+//            reading.
 // To blame:  the second lock. A writer waits until all readers have left, and this thread itself is a reader.
 // User sees: the program stops at the first write.
 // Fix:       unlock before locking for writing, and then read the data again.

@@ -1,4 +1,4 @@
-// Mechanism: a function locks a mutex and calls another function, which locks it, too.
+// Mechanism: a function locks a mutex and calls another function, which locks the same mutex.
 // To blame:  the inner call. The inner function is made for callers that do not hold the lock.
 // User sees: the thread stops in the inner function, at its first line.
 // Fix:       call an inner function that expects the lock to be held.

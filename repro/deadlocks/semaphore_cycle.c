@@ -1,9 +1,9 @@
 // Mechanism: two threads use two semaphores with the initial value 1 as locks, and take them in opposite orders. In the
-//            variant `shared` two processes do so. One of them has forked the other one.
+//            variant `shared` a process and its child do this instead.
 // To blame:  the thread that takes the semaphores in another order than the rest of the program.
 // User sees: all threads are asleep, two of them in sem_wait(). The semaphores record no owner.
 // Fix:       take the semaphores in one order. Or use mutexes, which record their owner.
-// Repaired:  both take the semaphores in the same order.
+// Repaired:  both threads or processes take the semaphores in the same order.
 //
 // EXPECT-BARE: hang
 // EXPECT: deadlock proven/unknown hang culprit="2 threads" victims=0

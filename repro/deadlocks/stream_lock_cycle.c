@@ -1,5 +1,5 @@
-// Mechanism: main locks stdout by flockfile() and then needs a mutex. A worker holds that mutex and needs the lock of
-//            stdout, as printf() does. The lock of a stream records its owner by the address of a thread's descriptor.
+// Mechanism: main locks stdout by flockfile() and then needs a mutex. A worker holds that mutex and locks stdout, as
+//            printf() would. The lock of a stream records its owner by the address of a thread's descriptor.
 // To blame:  the two orders in which stream and mutex are locked.
 // User sees: both threads stop. In a usual program one of them is in printf().
 // Fix:       lock the mutex before the stream, everywhere. Or print after the mutex is unlocked.

@@ -1,9 +1,10 @@
 # forksight_add_fork_test(TARGET [SCENES NAME ...] [KNOWN NAME ...] [TIMEOUT SECONDS] [OPTIONS ...])
 #   TARGET is an executable that is built from <forksight/fork_test.h>, a function that uses a library, and
 #   FORKSIGHT_FORK_TEST().
-#   Adds one test for each scene, TARGET.fork.SCENE: forksight runs the scene and prints what it found. The label is `fork`.
+#   Adds one test for each scene, TARGET.fork.SCENE: forksight runs the scene and prints what it found. The label of
+#   these tests is `fork`.
 #     SCENES   the scenes to run; by default all
-#     KNOWN    scenes that fail today: the test of such a scene fails if the scene succeeds, so that you correct the list
+#     KNOWN    scenes that fail today. If such a scene succeeds, its test fails, so that you correct this list
 #     TIMEOUT  the time limit of a scene, in seconds; 60 by default
 #     OPTIONS  options of `forksight suite check`
 set(FORKSIGHT_FORK_TEST_SCENES main child-thread thread idle-thread busy-thread again grandchild exit exec)

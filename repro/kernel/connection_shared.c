@@ -1,6 +1,6 @@
 // Mechanism: main connects to a server, asks it a question, and forks. The child asks over the same connection, then
-//            main, then the child again. The server takes both for one client. Each answer goes to the process that
-//            reads first.
+//            main, then the child again. The server takes both processes for one client. Each answer goes to the
+//            process that reads first.
 //            -DFAREWELL: the child asks nothing, but sends the protocol's message for the end of the session. After
 //                        that message the server does not answer main any more.
 // To blame:  the fork with an open connection, which both sides go on to use.
@@ -11,7 +11,7 @@
 //            split:   main sends and the child receives: two processes that act as one client.
 //            closed:  the child closes its descriptor and sends nothing.
 //            handed:  main leaves the connection to the child.
-//            locked:  both take turns, by a lock that they share.
+//            locked:  main and the child take turns, by a lock that they share.
 //
 // EXPECT-BARE: error
 // EXPECT: connection-shared likely corruption victims=0

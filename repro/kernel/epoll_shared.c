@@ -1,7 +1,7 @@
 // Mechanism: main watches the reading end of a pipe by epoll and forks. The child cleans up what it has inherited, and
 //            removes the pipe from the epoll instance. Both sides share one epoll instance, so main gets no more events
 //            for its pipe.
-//            -DWAITING: main sleeps in epoll_wait() already. Another pipe wakes it.
+//            -DWAITING: main already sleeps in epoll_wait() when the child removes the pipe. Another pipe wakes main.
 // To blame:  EPOLL_CTL_DEL in the child. In most programs the child makes this call by closing an event loop that it
 //            inherited.
 // User sees: after a child was forked, an event loop misses the events of one descriptor, or all events.

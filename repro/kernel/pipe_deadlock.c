@@ -1,7 +1,7 @@
 // Mechanism: two processes write to each other, and neither reads before it has written everything. The pipes cannot
-//            hold that much.
+//            hold so much data.
 //            -DSOCKETS: the same over a pair of sockets.
-//            -DTCP:     each waits for a byte of the other one, over a connection.
+//            -DTCP:     each process waits for a byte of the other one, over a TCP connection.
 //            -DWAIT:    the parent does not read. It waits for the end of a child that writes.
 // To blame:  the processes, which write everything before they read anything.
 // User sees: the program works with small data, and stops with more than 64 KiB.

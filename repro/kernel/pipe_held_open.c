@@ -5,7 +5,7 @@
 //            -DSLEEPER: a process that was started first has the writing end open. It sleeps, and forksight cannot know
 //                       whether it will ever write. So `run` reports nothing, and `why` calls the hang possible.
 //            -DWORKER:  the process that was started first is the writer, and has not begun to write.
-//            -DIDLE_POOL: the reader collects what two workers send. One of them has ended. The other one waits for a
+//            -DIDLE_POOL: the reader collects what two workers send. One worker has ended. The other one waits for a
 //                         task, which the reader does not send. forksight reports a pipe-deadlock.
 // To blame:  the processes that did not close their descriptors after fork().
 // User sees: the reader has read all its input and does not end.

@@ -1,7 +1,8 @@
-// Mechanism: a System V semaphore is used as a lock. A process takes it and is killed. The next process waits for it.
-//            -DHELD:    the process that took it lives, and sleeps.
-// To blame:  the kill between taking and releasing. Besides, the process did not use SEM_UNDO, which makes the kernel
-//            release the semaphore.
+// Mechanism: a System V semaphore is used as a lock. A process takes the semaphore and is killed. The next process
+//            waits for the semaphore.
+//            -DHELD:    the process that took the semaphore lives, and sleeps.
+// To blame:  the kill between taking and releasing. Besides, the process did not use SEM_UNDO. With SEM_UNDO the kernel
+//            would have released the semaphore.
 // User sees: all processes that need the lock stop. Processes that are started later stop, too, because such semaphores
 //            outlive processes.
 // Fix:       use SEM_UNDO.

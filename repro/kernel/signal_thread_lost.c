@@ -1,6 +1,6 @@
 // Mechanism: SIGTERM is blocked in all threads. One thread takes it by sigwait() and tells the others to end. The
-//            forked child has the signal mask, but not that thread. So SIGTERM stays pending in the child, and its main
-//            loop is not informed.
+//            forked child has the signal mask, but not that thread. So SIGTERM stays pending in the child, and the
+//            child's main loop is not informed.
 //            -DAWAKE:   the child waits for work instead. The process that sent SIGTERM kills the child in the end.
 // To blame:  the fork. Neither the thread nor the mask was set up for the child.
 // User sees: workers that do not end by SIGTERM. Their parent waits for them, or kills them after some time.

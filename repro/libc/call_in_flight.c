@@ -1,8 +1,8 @@
 // Mechanism: a thread is inside of a libc function that holds a lock of libc's own. The child calls the same function,
 //            and waits for the lock. fork() does not reset that lock. Each variant tries one function. in_flight.h
-//            describes how the thread is kept inside of it.
+//            describes how the thread is kept inside of the function.
 // To blame:  the fork in a process with threads, and the child's call before exec. Only async-signal-safe functions are
-//            allowed there, and none of these functions is.
+//            allowed there, and none of these functions is async-signal-safe.
 // User sees: a child that hangs now and then in a function that seems harmless.
 // Fix:       call the function before the fork, or exec in the child.
 // Repaired:  the thread has returned from the function before the fork. The variant tries all functions, one after the
@@ -41,8 +41,9 @@
 // EXPECT-WHY(syslog): libc-lock-in-flight proven/likely hang holder=worker start=worker_main victims=1
 // EXPECT-STACK(syslog): culprit call_syslog@syslog worker_main@call
 // EXPECT-STACK(syslog): stack touch_syslog@touch_syslog main@child
-// In this variant the child has a second thread, which libc made for timers. A signal of any process could wake that
-// thread. So the hang cannot be proved from outside. The parent waits until the child sleeps in the lock, and kills it.
+// In the variant timer_create the child has a second thread, which libc made for timers. A signal of any process could
+// wake that thread. So the hang cannot be proved from outside. The parent waits until the child sleeps in the lock, and
+// kills it.
 //
 // EXPECT-BARE(timer_create): error
 // EXPECT(timer_create): libc-lock-in-flight possible/proven may-hang holder=worker start=worker_main victims=0
@@ -150,7 +151,8 @@ static void touch_random(void) {
   number = random();  // MARK: touch_random
 }
 
-// A part of each request is for libc. aio_read() writes into it while it holds libc's lock. That part is on hold_page.
+// A part of each request is for libc. aio_read() writes into this part while it holds libc's lock. This part is on
+// hold_page.
 static struct aiocb* request;
 static void split_request(void) {
   request = (struct aiocb*)(hold_page - offsetof(struct aiocb, aio_sigevent) - sizeof(struct sigevent));
@@ -262,7 +264,7 @@ static void touch_strftime(void) {
 }
 
 // The module of a character set is a FIFO. libc opens the FIFO while it holds its lock. libc reads the list of modules
-// only once. So the repaired variant must try this function first.
+// only once. So the repaired variant must try iconv_open() before the other functions.
 static volatile int worker_tid;
 static void slow_module(void) {
   static char path[300];

@@ -1,5 +1,5 @@
 // Mechanism: as in tz_in_localtime, a thread is inside of localtime() at the fork, and the child calls localtime(). But
-//            here the call in the parent ends by itself a moment later. So a fork that waits for the end of the call
+//            here the call of that thread ends by itself a moment later. So a fork that waits for the end of the call
 //            loses nothing.
 // To blame:  the fork in a process with threads, and the child's call before exec.
 // User sees: a child that hangs now and then. It hangs more often if the disk is slow.
@@ -30,8 +30,8 @@ static void* clock_main(void* unused) {
   return unused;
 }
 
-// Ends the zone's file as soon as main waits. Under --cure=quiesce-libc main waits for the call, otherwise for its
-// child.
+// Ends the zone's file as soon as main waits. Under --cure=quiesce-libc main waits for the end of the call. Without the
+// cure main waits for its child.
 static void* disk_main(void* unused) {
   long call = 0;
   unsigned long second;

@@ -6,7 +6,7 @@
 // Fix:       call _exit() in a forked child that does not exec.
 // Repaired:  the child calls _exit().
 //
-// libc allocates the next part of its list by calloc(). The program defines calloc() itself, and keeps the worker in
+// libc allocates the next part of its list by calloc(). So the program defines calloc() itself, and keeps the worker in
 // that function.
 // EXPECT-BARE: hang
 // EXPECT: inherited-exit-handlers proven/likely hang culprit="libc's list of exit handlers" victims=1

@@ -1,7 +1,7 @@
 // Keeps a thread inside of a libc function while the function holds its lock. There are two ways. If the function
 // allocates memory while it holds its lock, the thread waits in malloc() or realloc(), which are defined here. If the
-// function accesses memory of the caller, that memory is on a page that may not be accessed yet. The thread then waits
-// in the handler of SIGSEGV, which makes the page accessible at the end.
+// function accesses memory of the caller while it holds its lock, that memory is on a page that may not be accessed
+// yet. The thread then waits in the handler of SIGSEGV, which makes the page accessible at the end.
 #pragma once
 
 #include <pthread.h>
@@ -18,7 +18,7 @@ extern void* __libc_realloc(void* block, size_t bytes);
 static struct baton hold_is_on;  // the thread passes this baton when it is inside of the libc function
 static struct baton hold_ends;   // inside of the function, the thread waits for this baton
 
-// For this thread: the number of the call that keeps the thread inside (1: the next call). 0: no call does.
+// For this thread: which of its next calls of malloc() or realloc() waits. 1: the next call; 0: none.
 static _Thread_local int hold_in_malloc, hold_in_realloc;
 // For this thread: malloc() counts and replaces only blocks of this size; 0: blocks of any size.
 static _Thread_local size_t hold_bytes;

@@ -1,5 +1,5 @@
-// Mechanism: main prints into a buffer and forks. fork() copies the buffer. The child ends by exit(), which flushes its
-//            copy. Main flushes its own copy when it closes the file. So the file has the printed line twice.
+// Mechanism: main prints into a buffer and forks. fork() copies the buffer. The child ends by exit(), which flushes the
+//            child's copy. Main flushes its own copy when it closes the file. So the file has the printed line twice.
 // To blame:  the fork while the buffer has bytes, and exit() in the child. On a terminal the buffer is flushed after
 //            each line, so the program looks right there. If its output is a file or a pipe, the output is wrong.
 // User sees: lines that appear once more for each child, mostly the first lines of a log.
@@ -18,13 +18,13 @@
 // EXPECT-STACK: stack main@exit
 // EXPECT-STACK: fork main@fork
 //
-// The child flushes its copy by fflush(), and ends by _exit(). The parent has a second thread.
+// Variant `threads`: the parent has a second thread. The child flushes its copy by fflush(), and ends by _exit().
 // EXPECT-BARE(threads): error
 // EXPECT(threads): stdio-duplicated proven corruption victims=0
 // EXPECT-STACK(threads): stack main@flush
 // EXPECT-STACK(threads): fork main@fork
 //
-// Three children flush their copies. The parent discards its own.
+// Variant `children`: three children flush their copies. The parent discards its own copy.
 // EXPECT-BARE(children): error
 // EXPECT(children): stdio-duplicated proven corruption victims=0
 // EXPECT-STACK(children): fork main@fork

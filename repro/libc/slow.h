@@ -1,5 +1,5 @@
-// Several cases about libc's locks keep a thread inside of libc in the same way. libc opens a file that is a FIFO.
-// open() waits until another thread opens the other end. libc holds its lock meanwhile.
+// Several cases about libc's locks keep a thread inside of libc in the same way. The file that libc opens is a FIFO. So
+// open() waits until another thread opens the other end, and libc holds its lock meanwhile.
 #pragma once
 
 #include <fcntl.h>

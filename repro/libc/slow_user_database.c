@@ -6,7 +6,7 @@
 //            privileges.
 // Fix:       look up users before the fork, or by getpwnam_r().
 // Repaired:  the database has answered before the fork.
-//            group, host: the same with getgrnam() and gethostbyname(). Each has a lock of its own.
+//            group, host: the same with getgrnam() and gethostbyname(). Each of these functions has a lock of its own.
 //
 // EXPECT-BARE: hang
 // EXPECT: libc-lock-in-flight proven hang lock=getpwnam:lock holder=lookup start=lookup_main victims=1

@@ -1,8 +1,9 @@
 // Mechanism: a thread ends while it holds a mutex. No thread can unlock the mutex any more. The child that main forks
 //            then locks the mutex, and hangs.
 //            Without a variant the thread returns from its function.
-//            exits:     it calls pthread_exit().
-//            cancelled: it is cancelled in a condition wait, which locks the mutex again before the thread unwinds.
+//            exits:     the thread calls pthread_exit().
+//            cancelled: the thread is cancelled in a condition wait, which locks the mutex again before the thread
+//                       unwinds.
 //            parent:    after the fork, main locks the mutex. The child does not.
 //            alone:     main locks the mutex itself. There is no fork.
 // To blame:  the thread, which ends without unlocking. The fork only makes the fault visible.

@@ -1,6 +1,6 @@
 // Mechanism: a thread has arrived at a barrier for three threads. It waits there for main and for a second thread,
 //            which is still busy when main forks. The child arrives at the barrier, too. No other thread of the child
-//            ever does.
+//            ever arrives there.
 //            destroy: the child destroys the barrier. pthread_barrier_destroy() waits until the lost thread has left
 //                     the barrier.
 //            passes:  the barrier is for two threads. The child passes it, because the barrier counts the lost thread
@@ -45,7 +45,7 @@ static void* worker_main(void* unused) {
   return unused;
 }
 
-// This thread would arrive at the barrier after it has read a byte, but nobody writes one.
+// This thread never arrives at the barrier: it waits for a byte that nobody writes.
 static void* late_main(void* unused) {
   char byte;
   if (read(busy[0], &byte, 1) == 1) pthread_barrier_wait(&barrier);

@@ -1,6 +1,6 @@
 // Mechanism: a thread of a pool waits on a condition variable when main forks. In the child a new thread waits there,
-//            too. The condition variable counts two waiters. The first broadcast wakes both. The next broadcast waits
-//            until both have left, but the first waiter exists only in the parent.
+//            too. The condition variable counts two waiters. The first broadcast wakes both waiters. The next broadcast
+//            waits until both waiters have left, but the first waiter exists only in the parent.
 // To blame:  the fork, after the pool was started. Besides, the child handler starts a thread, but does not initialise
 //            the condition variable anew.
 // User sees: the child does its first job and stops in the second, inside pthread_cond_broadcast(), a function that

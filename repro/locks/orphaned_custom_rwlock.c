@@ -1,6 +1,7 @@
-// Mechanism: the program has a reader-writer lock of its own. A worker thread holds it for reading while main forks.
-//            In the child, the lock still counts this reader. The child can read, because readers share the lock. Then
-//            the child wants to write. It waits for the worker, but only the parent has that thread.
+// Mechanism: the program has a reader-writer lock of its own. A worker thread holds the lock for reading while main
+//            forks. In the child, the lock still counts this reader. The child can read, because readers share the
+//            lock. Then the child wants to write. For this the child waits for the worker, but only the parent has that
+//            thread.
 // To blame:  the fork, in a process with another thread that holds locks. It does not matter who implemented the lock.
 // User sees: the child reads for a while, then stops in syscall(), at 0 % CPU.
 // Fix:       fork before the worker starts, or exec in the child, or reset the lock in a child handler.
@@ -43,7 +44,8 @@ static void sleep_on(struct rw_lock* lock) {
 }
 
 static __attribute__((noinline)) void rw_lock_shared(struct rw_lock* lock) {
-  // Announces a wait before each attempt. If only other readers hold the lock, no wait follows. This is allowed.
+  // Announces a wait before each attempt. If only other readers hold the lock, no wait follows. An announcement without
+  // a wait is allowed.
   FORKSIGHT_LOCK_WAITING_AS(lock, "rw lock", FORKSIGHT_SHARED);
   while (!try_shared(lock)) sleep_on(lock);
   FORKSIGHT_LOCK_ACQUIRED_AS(lock, "rw lock", FORKSIGHT_SHARED);  // MARK: acquired

@@ -1,6 +1,6 @@
-// Mechanism: the program has a spin lock of its own (a std::atomic_flag). A worker thread holds it while main forks,
-//            and the child spins for it. The spinning child makes no call. Only the annotations of the lock make the
-//            wait visible.
+// Mechanism: the program has a spin lock of its own (a std::atomic_flag). A worker thread holds the lock while main
+//            forks, and the child spins for the lock. The spinning child makes no call. Only the annotations of the
+//            lock make the wait visible.
 // To blame:  the fork, in a process with another thread that holds locks. It does not matter who implemented the lock.
 // User sees: the child takes 100 % CPU for ever.
 // Fix:       fork before the worker starts, or exec in the child, or clear the flag in a child handler.

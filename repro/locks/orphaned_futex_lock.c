@@ -1,15 +1,15 @@
-// Mechanism: the program has a lock of its own on a futex (Drepper's "mutex2"). A worker thread holds it while main
-//            forks, and the child waits for it. Only the annotations of the lock tell forksight that it is a lock, and
-//            which thread holds it.
+// Mechanism: the program has a lock of its own on a futex (Drepper's "mutex2"). A worker thread holds the lock while
+//            main forks, and the child waits for the lock. Only the annotations tell forksight that this futex is a
+//            lock, and which thread holds it.
 // To blame:  the fork, in a process with another thread that holds locks. It does not matter who implemented the lock.
 // User sees: the child stops in syscall(), at 0 % CPU. Nothing names the lock.
 // Fix:       fork before the worker starts, or exec in the child, or reset the lock in a child handler.
 // Repaired:  the worker has released the lock before the fork.
-// Variant plain: the lock has no annotations. The hang is proved as well, but not its cause.
+// Variant plain: the lock has no annotations. The hang is still proved, but not its cause.
 // Variant handler: a child handler resets the lock, and annotates the reset.
 // Variant around: the struct of the lock begins with a mutex, which is released while the lock is held. So two locks
 //            have one address.
-// Variant timed: the child gives up after a millisecond, and annotates that.
+// Variant timed: the child gives up after a millisecond, and annotates that it gave up.
 //
 // EXPECT-BARE: hang
 // EXPECT: orphaned-custom-lock proven hang culprit="cache_lock.state (futex lock)" start=worker_main victims=1

@@ -1,4 +1,4 @@
-// Mechanism: a worker thread holds table_mutex while main forks. The child locks it with a deadline.
+// Mechanism: a worker thread holds table_mutex while main forks. The child locks the mutex with a deadline.
 // To blame:  the fork, in a process with a thread that holds locks. The deadline only turns the hang into an error.
 // User sees: every child says "the table is busy", although no thread works on the table.
 // Fix:       fork before the worker starts, or exec in the child, or hold table_mutex across the fork (pthread_atfork).

@@ -1,4 +1,4 @@
-// Mechanism: a worker thread has locked a std::recursive_mutex twice while main forks. The child cannot lock it.
+// Mechanism: a worker thread has locked a std::recursive_mutex twice while main forks. The child cannot lock the mutex.
 // To blame:  the fork, in a process with a thread that holds locks. That the mutex is recursive does not help.
 // User sees: the child stops in log_line(), the function that every part of the program calls.
 // Fix:       fork before the worker starts, or exec in the child, or re-initialise the mutex in a child handler.

@@ -1,5 +1,5 @@
-// Mechanism: a worker thread holds config_lock for reading while main forks. The child locks it for writing, and waits
-//            for that reader.
+// Mechanism: a worker thread holds config_lock for reading while main forks. The child locks config_lock for writing,
+//            and waits for that reader.
 // To blame:  the fork, in a process with another thread that holds locks. glibc does not record which threads read.
 // User sees: children that read the configuration work. A child that wants to change it stops.
 // Fix:       fork before the worker starts, or exec in the child, or re-initialise the lock in a child handler.

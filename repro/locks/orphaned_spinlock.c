@@ -1,5 +1,5 @@
-// Mechanism: a worker thread holds a spinlock while main forks. The child spins until the owner releases it, but the
-//            child does not have that thread.
+// Mechanism: a worker thread holds a spinlock while main forks. The child spins until the worker releases the lock, but
+//            the child does not have that thread.
 // To blame:  the fork, in a process with a thread that holds locks.
 // User sees: the child takes 100 % of a CPU for ever, and does nothing.
 // Fix:       fork before the worker starts, or exec in the child, or re-initialise the lock in a child handler.

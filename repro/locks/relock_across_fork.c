@@ -1,6 +1,6 @@
-// Mechanism: a thread holds a normal mutex across its own fork. The child inherits the mutex in its locked state, does
-//            not unlock it, and locks it again. The child could unlock a normal mutex, but does not. With -DHELPER the
-//            process has a second thread.
+// Mechanism: a thread holds a normal mutex across its own fork. The child inherits the mutex in its locked state, and
+//            locks it again without unlocking it first. (The child could unlock the mutex, because a normal mutex does
+//            not check its owner.) With -DHELPER the process has a second thread.
 // To blame:  the second lock, as in a process that does not fork.
 // User sees: the child stops in a lock that its own thread holds.
 // Fix:       unlock the mutex in the child before locking it again.

@@ -16,8 +16,8 @@
 // EXPECT-CURED: --on-orphan=recover stdout="child: excluded 16, went on"
 // EXPECT-CURED(repaired): --cure=self-held stdout="child: excluded 16, went on"
 //
-// The child locks a priority-inheriting mutex. The kernel does not find the mutex's owner in the child, and libc aborts
-// the child:
+// In the variant `pi` the child locks a priority-inheriting mutex. The kernel does not find the mutex's owner in the
+// child, and libc aborts the child:
 // EXPECT-BARE(pi): error
 // EXPECT(pi): self-held-lock proven error lock=state_lock
 // EXPECT-STACK(pi): culprit fork_consistent@acquire main@fork-call

@@ -1,5 +1,5 @@
 // Mechanism: the parent initialises MPI and forks. MPI processes messages in a thread of its own. The child calls MPI,
-//            too, and waits for that thread, which it does not have.
+//            too, and waits for that thread, which exists only in the parent.
 //            -DREFUSED: the library notices the fork and refuses the call.
 //            -DWORKS:   the call returns, but it used a connection that two processes now share.
 //            -DUCX:     the child calls UCX instead of MPI.

@@ -1,7 +1,7 @@
 // Mechanism: the parent sets the number of threads to one before it forks, as a protection. A region of the child asks
-//            for four threads by a clause. libgomp expects them in its pool and waits for them, but fork() did not copy
-//            the threads of the pool.
-// To blame:  omp_set_num_threads(1) as a protection. A num_threads() clause overrides it.
+//            for four threads by a clause. libgomp expects these threads in its pool and waits for them, but fork() did
+//            not copy them.
+// To blame:  omp_set_num_threads(1) as a protection. A num_threads() clause overrides this setting.
 // User sees: most regions of the child work. One hangs, at 0 % CPU.
 // Fix:       call omp_pause_resource_all(omp_pause_hard) before the fork, or fork first, or exec in the child.
 // Repaired:  no region of the child has a num_threads() clause.

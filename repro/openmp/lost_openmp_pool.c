@@ -1,5 +1,5 @@
-// Mechanism: a parallel region makes a team of two threads. fork() copies libgomp's record of the team, but not its
-//            worker. The child's region waits for that worker.
+// Mechanism: a parallel region makes a team of two threads. fork() copies libgomp's record of the team, but not the
+//            team's worker. The child's region waits for that worker.
 // To blame:  fork() after a parallel region of libgomp in the same thread. LLVM's libomp makes a new pool in the child.
 // User sees: the child stops at the end of its first parallel region, at 0 % CPU, with part of the work done.
 // Fix:       call omp_pause_resource_all(omp_pause_hard) before the fork, or fork first, or exec in the child.

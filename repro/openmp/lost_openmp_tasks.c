@@ -1,5 +1,5 @@
 // Mechanism: a team of two threads runs tasks. The child asks for such a team again, but fork() has copied only one
-//            of its threads. This thread waits for the other one at the barrier where all tasks must be complete.
+//            thread of the team. This thread waits for the other one at the barrier where all tasks must be complete.
 // To blame:  fork() after a parallel region of libgomp in the same thread.
 // User sees: the child stops with some of its tasks done, at 0 % CPU.
 // Fix:       call omp_pause_resource_all(omp_pause_hard) before the fork, or fork first.

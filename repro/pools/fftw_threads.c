@@ -1,5 +1,5 @@
-// Mechanism: FFTW has a worker thread for its plans. The child executes a plan for two threads. It hands half of the
-//            work to a thread that was not copied, and waits for it.
+// Mechanism: FFTW has a worker thread for its plans. The child executes a plan for two threads. The child hands half of
+//            the work to a thread that was not copied, and waits for that thread.
 // To blame:  the fork between two executions of the plan. FFTW has no atfork handler.
 // User sees: the child stops in fftw_execute, at 0 % CPU.
 // Fix:       make plans for one thread in the child. Or fork before FFTW starts a thread.

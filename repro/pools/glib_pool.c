@@ -1,7 +1,7 @@
 // Mechanism: a GThreadPool runs its jobs in threads of the parent. The child submits a job and waits for its result.
 // To blame:  the fork after the pool was made. After a fork GLib supports only exec.
 // User sees: the child stops in g_async_queue_pop, at 0 % CPU.
-// Fix:       make the pool in the child, or exec there.
+// Fix:       make the pool in the child, or exec in the child.
 // Repaired:  the child makes a pool of its own.
 //
 // EXPECT-BARE: hang

@@ -1,8 +1,8 @@
 // Mechanism: a timer calls a function (SIGEV_THREAD). libc makes a thread for each call, and one more thread that waits
 //            for the timers. The child tries to arm the timer, and waits for the call. But the child has neither the
 //            timer nor the thread that waits for timers.
-// To blame:  the fork after the timer was made. Three hundred threads have made a call. None of them was lost at the
-//            fork, because all of them had ended.
+// To blame:  the fork after the timer was made. Three hundred threads have made a call, but all of them ended before
+//            the fork. So none of them was lost at the fork.
 // User sees: the child stops in a condition variable, at 0 % CPU.
 // Fix:       make the timer in the child, or make it again in a pthread_atfork() child handler.
 // Repaired:  the child calls the function itself.

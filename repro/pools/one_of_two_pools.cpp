@@ -1,5 +1,5 @@
-// Mechanism: a program has two pools of std::threads. A forked child has the threads of neither. It submits work to one
-//            of the pools, and waits. The child's memory does not show for which of the two it waits.
+// Mechanism: a program has two pools of std::threads. A forked child has the threads of neither pool. The child submits
+//            work to one of the pools, and waits. The child's memory does not show for which of the two pools it waits.
 // To blame:  fork() in a process with pools.
 // User sees: the child stops in std::future::get().
 // Fix:       let the child make a pool of its own.

@@ -1,6 +1,7 @@
-// Mechanism: a thread should fulfil a promise. In the parent it does so after the fork, and has ended by the time of
-//            the hang. In the child the promise is not set, and the thread does not exist. The child waits for ever.
-//            With -DLOCK it waits instead for a lock of the program's own, which that thread held at the fork.
+// Mechanism: a thread should fulfil a promise. In the parent the thread fulfils the promise after the fork, and has
+//            ended by the time of the hang. In the child the promise is not set, and the thread does not exist. The
+//            child waits for ever. With -DLOCK the child waits instead for a lock of the program's own, which that
+//            thread held at the fork.
 // To blame:  the fork while a task was running. It makes no difference that the thread has ended in the parent, too.
 // User sees: a child that waits, and a parent that has one thread only.
 // Fix:       fork before the task is started, or after it has ended.

@@ -1,4 +1,4 @@
-// Mechanism: a worker takes cache_mu and releases it. Main forks while the lock is free, and the child takes it.
+// Mechanism: a worker takes cache_mu and releases it. Main forks while the lock is free, and the child takes the lock.
 // To blame:  the fork. If main forks while the worker holds the lock, the child waits for the lock for ever.
 // User sees: nothing, except that a child hangs now and then.
 // Fix:       hold the lock across the fork by handlers of pthread_atfork(), or exec in the child.
@@ -6,7 +6,7 @@
 //            In this variant the lock is reported, too:
 //            rwlock:  the worker takes a rwlock for writing, and the child takes it for reading.
 //            These variants must be silent:
-//            readers: both take the rwlock for reading.
+//            readers: the worker and the child take the rwlock for reading.
 //            reset:   a child handler initialises the lock anew.
 //            joined:  the worker is joined before the fork.
 //            gate:    the worker takes the lock only under another lock, which main holds across the fork.

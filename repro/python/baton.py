@@ -1,4 +1,5 @@
-"""Batons force an order of events: take() returns only after give(). They are pipes: a lock could be a part of the defect."""
+"""Batons force an order of events: take() returns only after give(). A baton is a pipe and not a lock, because a lock
+could become a part of a case's defect."""
 import os
 from multiprocessing import forkserver, resource_tracker
 
@@ -16,7 +17,8 @@ class Baton:
 
 
     def give_and_park(self):
-        """Gives the baton and never returns. The caller stays on one line, so a later fork finds its thread on this line."""
+        """Gives the baton and never returns. The caller stays on one line. So a later fork finds the caller's thread on
+        this line."""
         self.give()
         os.read(os.pipe()[0], 1)
 
@@ -27,7 +29,7 @@ def end_of(child):
 
 
 def stop_helpers():
-    """Ends the helper processes of forkserver and spawn. Without this call they would end some time after the case, and the judge
-    of the suite accepts no process that a case leaves behind."""
+    """Ends the helper processes of forkserver and spawn. Without this call these processes would end some time after
+    the case. But the judge of the suite accepts no process that a case leaves behind."""
     forkserver._forkserver._stop()
     resource_tracker._resource_tracker._stop()

@@ -1,7 +1,7 @@
-# Mechanism: main has an event loop and forks. The child closes the loop as part of its cleanup. That removes a
-#            descriptor from the epoll instance, which both processes share. The descriptor is the socket that wakes
-#            the loop for signals and for results of threads.
-# To blame:  loop.close() in the child. To close only the epoll descriptor would have been harmless.
+# Mechanism: main has an event loop and forks. The child closes the loop as part of its cleanup. loop.close() removes a
+#            descriptor from the epoll instance, which both processes share. The descriptor is the socket that wakes the
+#            loop for signals and for results of threads.
+# To blame:  loop.close() in the child. It would have been harmless to close only the epoll descriptor.
 # User sees: after the fork a service does not react to signals any more, or goes on sleeping although results have
 #            come.
 # Fix:       leave the inherited loop alone, by asyncio.set_event_loop(None) or a new loop. Or start workers by spawn.

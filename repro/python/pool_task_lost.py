@@ -1,5 +1,5 @@
-# Mechanism: a worker of a multiprocessing.Pool ends in the middle of its task. That happens, for example, if the kernel
-#            kills it because memory is short. The pool starts another worker, but does not run the task again.
+# Mechanism: a worker of a multiprocessing.Pool ends in the middle of its task. For example, the kernel kills the worker
+#            because memory is short. The pool starts another worker, but does not run the task again.
 # To blame:  the end of the worker. The pool does not notice that the worker had a task.
 # User sees: apply() does not return, and all workers are idle.
 # Fix:       use concurrent.futures.ProcessPoolExecutor, which raises BrokenProcessPool.

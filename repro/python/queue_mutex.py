@@ -22,7 +22,8 @@ producer_is_inside = Baton()
 
 
 class SlowQueue(queue.Queue):
-    """Stops put() while it holds the mutex. In a plain queue.Queue a fork finds a thread at this place only by chance."""
+    """Stops put() while put() holds the mutex. In a plain queue.Queue a fork finds a thread at this place only by
+    chance."""
 
     def _put(self, item):
         producer_is_inside.give_and_park()  # MARK: inside

@@ -2,7 +2,7 @@
 #            the queue's feeder thread has written everything. The parent waits for the worker's end before it reads.
 # To blame:  join() before the queue is drained.
 # User sees: join() does not return, although the worker seems to have done its work.
-# Fix:       read the queue first, then call join(). Or use the queue of a Manager.
+# Fix:       read the queue first, then call join(). Or use the queue of a multiprocessing.Manager.
 # Repaired:  the parent reads the queue first.
 #
 # EXPECT-BARE: hang

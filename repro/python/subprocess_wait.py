@@ -2,7 +2,7 @@
 #            more than fits into the pipe, and sleeps until the parent reads.
 # To blame:  Popen.wait() with stdout=PIPE. Nothing reads the pipe meanwhile.
 # User sees: the program works if the output is short, and stops if it is longer than 64 KiB.
-# Fix:       use communicate(), or subprocess.run(capture_output=True). They read until the child has ended.
+# Fix:       use communicate(), or subprocess.run(capture_output=True). Both read until the child has ended.
 # Repaired:  the program calls communicate().
 #
 # EXPECT-BARE: hang

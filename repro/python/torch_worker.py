@@ -1,7 +1,7 @@
 # Mechanism: PyTorch runs its operations on libgomp's pool of the calling thread. fork() copies the record of that pool,
-#            but not its threads. The child's first operation that uses two threads waits for them.
-# To blame:  fork() after an operation of PyTorch in the same thread. multiprocessing forks in this way with the start
-#            method fork.
+#            but not its threads. The child's first operation that uses two threads waits for these threads.
+# To blame:  fork() after an operation of PyTorch in the same thread. With the start method fork, multiprocessing calls
+#            fork(), too.
 # User sees: a worker that never returns from its first operation, at 0 % CPU.
 # Fix:       call torch.set_num_threads(1) in the worker, as DataLoader does. Or use spawn or forkserver.
 # Repaired:  the worker calls torch.set_num_threads(1).

@@ -1,5 +1,6 @@
-// Mechanism: none. A consumer is killed while it has a message. A lock in shared memory would stay taken for ever. Here
-//            the message goes to the next consumer, which releases its buffer as usual.
+// Mechanism: none. A consumer is killed while it has a message. If the consumer held a lock in shared memory instead,
+//            the lock would stay taken for ever. But the message goes to the next consumer, which releases the
+//            message's buffer as usual.
 // To blame:  nobody. torch.multiprocessing and Boost.Interprocess hang in this situation.
 // User sees: the message is delivered a second time.
 // Fix:       none needed.

@@ -1,5 +1,5 @@
-// Mechanism: a queue with a feeder thread has a private list of the messages that it must still send. A thread adds a
-//            message to the list, and holds the list's lock, when main forks. The child has neither that thread nor
+// Mechanism: a queue with a feeder thread has a private list of the messages that it must still send. When main forks,
+//            a thread is adding a message to the list, and holds the list's lock. The child has neither that thread nor
 //            the feeder. The child sends, too, and waits for that lock.
 // To blame:  the fork while the list of a queue with a feeder thread is in use.
 // User sees: the child stops in send_copy(), at 0 % CPU. The parent waits for the child.

@@ -1,5 +1,5 @@
-// Mechanism: none. As in hogwild, but the trainers are started by exec. They map the parameters from a descriptor,
-//            and get the batches through a queue. The parent has used OpenMP before it starts them.
+// Mechanism: none. As in hogwild, but the trainers are started by exec. The trainers map the parameters from a
+//            descriptor, and get the batches through a queue. The parent has used OpenMP before it starts the trainers.
 // To blame:  nobody. An exec removes the copies of the parent's pool, locks and handles.
 // User sees: nothing.
 // Fix:       none needed.

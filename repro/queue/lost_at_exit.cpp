@@ -2,7 +2,8 @@
 //            are never sent.
 // To blame:  _exit() of a process whose queue has a feeder.
 // User sees: fewer messages than the worker put into the queue, and then producer_died with the worker's pid.
-// Fix:       call close_producer() or destroy the handle before _exit(). Both wait until the list is sent.
+// Fix:       call close_producer() or destroy the handle before _exit(). Both wait until all items of the list are
+//            sent.
 // Repaired:  the worker calls close_producer().
 //
 // EXPECT-BARE: error

@@ -1,8 +1,8 @@
-// Mechanism: a consumer takes all buffers of a queue and is then stopped (by a debugger, job control, or a frozen
-//            control group). It is not dead, so its buffers are not taken from it. The producer waits for a free
-//            buffer.
+// Mechanism: a consumer takes all buffers of a queue and is then stopped (by a debugger, by job control, or because its
+//            control group is frozen). The consumer is not dead, so its buffers are not taken from it. The producer
+//            waits for a free buffer.
 // To blame:  the process that stopped the consumer. The consumer may go on at any time. If its buffers were given to
-//            others, it would read corrupted data.
+//            other processes, the consumer would read corrupted data.
 // User sees: the producer's acquire() ends at its deadline. Its error names the holder of the buffers: pid, alive,
 //            state T, and for how long.
 // Fix:       let the consumer go on (SIGCONT). Or end it: its buffers are then free within 50 ms.

@@ -1,5 +1,6 @@
 // Mechanism: exec fails in a child of vfork(), and the child calls exit(). The child runs in its parent's memory. So
-//            the parent's exit handlers run, and do not run again at the parent's end. The parent goes on after that.
+//            the parent's exit handlers run before the parent ends. The parent goes on after that, and the handlers do
+//            not run again at its end.
 // To blame:  exit() instead of _exit() after vfork().
 // User sees: a temporary file that is removed too early, output that appears twice or never, or a crash at the parent's
 //            end.

@@ -1,10 +1,10 @@
 // Mechanism: the program calls vfork() while it holds the lock of its registry. The child runs in the same memory, and
-//            looks something up in the registry before it execs. It waits for a lock that its parent's thread holds.
-//            That thread sleeps in vfork() until the child execs.
+//            looks something up in the registry before it execs. The child waits for a lock that its parent's thread
+//            holds. That thread sleeps in vfork() until the child execs.
 //            -DPIPE:    the child waits for a message that its parent should send after vfork().
 //            -DEVENT:   the child waits on a futex that no thread wakes.
 // To blame:  a child of vfork() that does more than exec or _exit().
-// User sees: parent and child stop, at 0 % CPU. The parent is in state D, and a debugger cannot attach to it.
+// User sees: parent and child stop, at 0 % CPU. The parent is in state D, and a debugger cannot attach to the parent.
 // Fix:       prepare everything before vfork(), or use posix_spawn().
 // Repaired:  the program looks the entry up before vfork(), and the child only execs.
 //

@@ -1,1 +1,1 @@
-"""A package with the module `plugin`. While `plugin` is being imported, it calls a function of the program that imports it."""
+"""A package with the module `plugin`. While `plugin` is being imported, it calls a function of the program."""

@@ -131,7 +131,7 @@ static int forksight_thread_(void) {
   return outcome;
 }
 
-/* The thread writes to the first pipe when it has used the library. It ends when the second pipe is closed. */
+/* The other thread writes to the pipe `told` when it has used the library. It ends when the pipe `end` is closed. */
 struct forksight_other_ {
   int told[2], end[2], is_busy;
 };
