@@ -1,6 +1,7 @@
-// Mechanism: each of several threads holds one lock and waits for the lock of the next thread. They form a ring.
+// Mechanism: each of several threads holds one lock and waits for the lock of the next thread. These threads form a
+//            ring.
 //            -DSHARED:  the threads are processes, and the locks lie in memory that they share.
-//            -DBESIDE:  main is not in the ring. It goes on, and waits for signals.
+//            -DBESIDE:  main is not in the ring. Main goes on, and waits for signals.
 // To blame:  the orders in which the threads take the locks. Not all threads take the locks in the same order.
 // User sees: a program that stops now and then, under load, and uses no CPU time.
 // Fix:       take the locks in one order everywhere.

@@ -2,8 +2,9 @@
 //            open.
 //            -DSELF:    the reader alone has the writing end open.
 //            -DSIBLING: a process that was started later has inherited the writing end.
-//            -DSLEEPER: a process that was started first has the writing end open. It sleeps, and forksight cannot know
-//                       whether it will ever write. So `run` reports nothing, and `why` calls the hang possible.
+//            -DSLEEPER: a process that was started first has the writing end open. That process sleeps, and forksight
+//                       cannot know whether it will ever write. So `run` reports nothing, and `why` calls the hang
+//                       possible.
 //            -DWORKER:  the process that was started first is the writer, and has not begun to write.
 //            -DIDLE_POOL: the reader collects what two workers send. One worker has ended. The other one waits for a
 //                         task, which the reader does not send. forksight reports a pipe-deadlock.

@@ -1,4 +1,4 @@
-// For the cases with sigwait(): makes a thread that takes SIGTERM. It sleeps in sigwait() before main forks.
+// For the cases with sigwait(): makes a thread that takes SIGTERM. The thread sleeps in sigwait() before main forks.
 #pragma once
 
 #include <fcntl.h>

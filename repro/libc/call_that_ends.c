@@ -2,7 +2,7 @@
 //            here the call of that thread ends by itself a moment later. So a fork that waits for the end of the call
 //            loses nothing.
 // To blame:  the fork in a process with threads, and the child's call before exec.
-// User sees: a child that hangs now and then. It hangs more often if the disk is slow.
+// User sees: a child that hangs now and then. The child hangs more often if the disk is slow.
 // Fix:       get the time before the fork, or exec in the child.
 // Repaired:  the parent forks after the thread has returned from localtime().
 //

@@ -1,7 +1,7 @@
 // Mechanism: the destructor of a worker object asks a thread to stop, and waits for its answer. The object is static.
 //            So a forked child that calls exit() runs the destructor, too, but has no thread that could answer.
 // To blame:  exit() in the child. The exit handlers were written for the process that made the threads.
-// User sees: a child that has done its work and does not end. Its parent waits for it.
+// User sees: a child that has done its work and does not end. The parent waits for the child.
 // Fix:       call _exit() in forked children.
 // Repaired:  the child calls _exit().
 //

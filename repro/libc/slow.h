@@ -40,7 +40,7 @@ static inline long call_of(int tid, unsigned long* second) {
   return sscanf(text, "%ld %lx %lx", &number, &first, second) == 3 ? number : -1;
 }
 
-// Returns when the thread is blocked in open() of `path`. It polls, without a time limit.
+// Returns when the thread is blocked in open() of `path`. Polls, without a time limit.
 static inline void await_open(int tid, const char* path) {
   unsigned long opened = 0;
   while (call_of(tid, &opened) != SYS_openat || strcmp((const char*)opened, path) != 0) sched_yield();

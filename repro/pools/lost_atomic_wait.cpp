@@ -1,6 +1,6 @@
 // Mechanism: a worker thread of the parent should change an atomic variable and notify its waiters. The child waits for
 //            the change.
-// To blame:  the fork. It copied the variable, but not the thread that changes it.
+// To blame:  the fork. fork() copied the variable, but not the thread that changes it.
 // User sees: the child stops in std::atomic::wait(), at 0 % CPU.
 // Fix:       fork before the worker is started, or start a worker in the child, or exec in the child.
 // Repaired:  the worker has changed the variable before the fork.

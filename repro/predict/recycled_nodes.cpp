@@ -1,6 +1,6 @@
-// Mechanism: none. Two threads walk a list from its head. They lock each node before they unlock the previous node.
-//            They remove nodes, free them, and insert new nodes elsewhere, which get the same addresses. So sooner or
-//            later the addresses of locks appear in every order. But the lock of a new node is a new lock.
+// Mechanism: none. Two threads walk a list from its head. The threads lock each node before they unlock the previous
+//            node. They remove nodes and free them. Then they insert new nodes elsewhere, which get the same addresses.
+//            So sooner or later the addresses of locks appear in every order. But the lock of a new node is a new lock.
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning.
 // Fix:       none needed.

@@ -6,8 +6,9 @@
 //            worker release the mutex before it calls into Python.
 // Repaired:  main releases the GIL while it waits.
 //
-// Variant "slow": the worker computes for three seconds. It holds the mutex, and does not need the GIL. Main waits for
-// the mutex, and a third thread waits for the GIL, which main holds. After three seconds all three threads go on.
+// Variant "slow": the worker computes for three seconds. The worker holds the mutex meanwhile, and does not need the
+// GIL. Main waits for the mutex, and a third thread waits for the GIL, which main holds. After three seconds all three
+// threads go on.
 // EXPECT-BARE: hang
 // EXPECT: lock-cycle proven hang lock=cache_lock victims=0
 // EXPECT-STACK: stack look_up@wait main@call

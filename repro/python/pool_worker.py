@@ -1,5 +1,5 @@
 # Mechanism: multiprocessing.Pool uses the start method fork. A thread of the parent holds a lock that the workers need.
-# To blame:  the start method. It is the default on Linux up to Python 3.13.
+# To blame:  the start method. The start method fork is the default on Linux up to Python 3.13.
 # User sees: pool.map() never returns.
 # Fix:       use spawn or forkserver.
 # Repaired:  the pool is made before the thread takes the lock.

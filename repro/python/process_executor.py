@@ -1,6 +1,6 @@
 # Mechanism: a ProcessPoolExecutor uses the start method fork. A thread of the parent holds a lock that the workers
 #            need.
-# To blame:  the start method. It is the default on Linux up to Python 3.13.
+# To blame:  the start method. The start method fork is the default on Linux up to Python 3.13.
 # User sees: Future.result() never returns.
 # Fix:       use ProcessPoolExecutor(mp_context=multiprocessing.get_context("forkserver")), or the same with "spawn".
 # Repaired:  the start method is forkserver.

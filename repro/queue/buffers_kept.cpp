@@ -1,8 +1,8 @@
-// Mechanism: a queue has two buffers. Main fills both with requests. The worker writes each answer into a free
-//            buffer. It receives both requests and keeps them, so no buffer is free. It waits for a free buffer, but
-//            only the worker itself can release one.
+// Mechanism: a queue has two buffers. Main fills both with requests. The worker writes each answer into a free buffer.
+//            But the worker receives both requests and keeps them, so no buffer is free. The worker waits for a free
+//            buffer, but only the worker itself can release one.
 // To blame:  the worker, which asks for a buffer before it has released one.
-// User sees: the worker's acquire() ends at its deadline. Its error says that the worker itself holds both buffers.
+// User sees: the worker's acquire() ends at its deadline. The error says that the worker itself holds both buffers.
 // Fix:       write the answer into the buffer of the request, and send the index of that buffer. Or release the request
 //            first, or have more buffers.
 // Repaired:  the worker releases one request before it begins the answer.
