@@ -5,7 +5,8 @@
 
 namespace forksight::model {
 
-// Returns the part behind the last slash: the whole path if it has no slash, and nothing if it ends with a slash.
+// Returns the part of the path after the last slash. Without a slash, this is the whole path. If the path ends with a
+// slash, this is empty.
 constexpr std::string_view base_name(std::string_view path) {
   const std::size_t slash = path.rfind('/');
   return slash == std::string_view::npos ? path : path.substr(slash + 1);

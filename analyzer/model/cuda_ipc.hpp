@@ -1,4 +1,4 @@
-// Device memory that processes share by handle.
+// Calls by which processes share CUDA device memory through handles.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ enum class CudaIpcKind {
   kClose,        // cuIpcCloseMemHandle
   kFree,         // cuMemFree of exported memory
   kEnd,          // the process called exit() or returned from main
-  kContextGone,  // open memory may have been closed with its context
+  kContextGone,  // a CUDA context ended, and may have closed memory that was open in it
 };
 
 // A call of one process. All times are of CLOCK_MONOTONIC, which the processes of a host share.
@@ -23,7 +23,7 @@ struct CudaIpcCall {
   std::int32_t tid = 0;
   CudaIpcKind kind = CudaIpcKind::kExport;
   std::uint64_t handle = 0;   // a hash of the bytes of the handle; 0: not known
-  std::uint64_t address = 0;  // of the memory, in the process
+  std::uint64_t address = 0;  // the address of the memory in this process
   std::uint64_t bytes = 0;    // kOpen: the size of the memory; 0: not known
   std::uint64_t began_ns = 0;
   std::uint64_t ended_ns = 0;  // 0: the call has not returned

@@ -1,5 +1,6 @@
-// Hangs that have not happened but may: orders in which threads take locks, and locks that a child took only by luck,
-// because they were free at its fork. Part of the model: see model.hpp.
+// What shows that a hang is possible although none has happened. One kind is the order in which a thread took two
+// locks. The other kind is a lock that was free at a fork only by chance, and that the child then took. Part of the
+// model: see model.hpp.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +12,16 @@
 
 namespace forksight::model {
 
-// When a thread lived, by a clock of its process. The clock advances by one whenever a thread is made or joined. The
-// moment of a thread is the time of this clock when the thread began, or last made or joined another thread. Moments of
-// two threads are comparable only through the births and joins between them (diagnose/precedence.hpp).
+// When a thread lived, by a logical clock of its process. The clock advances by one whenever a thread is created or
+// joined. The moment of a thread is the value of the clock when the thread began, or when it last created or joined
+// another thread. If two threads have moments 3 and 5, the act at moment 3 need not come first. Only creations and
+// joins order the acts of two threads (diagnose/precedence.hpp).
 struct ThreadLife {
   ProcessId process = 0;
   std::optional<LifeId> creator;
-  std::uint64_t born = 0;        // the creator's moment just after it made this thread
+  std::uint64_t born = 0;        // the creator's moment just after the creator made this thread
   std::optional<LifeId> joiner;  // none: the thread was not joined, or the joiner is not known
-  std::uint64_t joined = 0;      // the joiner's moment just after it joined this thread
+  std::uint64_t joined = 0;      // the joiner's moment just after the joiner joined this thread
   bool is_followed = true;       // false: the thread may have been joined without a record
 };
 
@@ -33,22 +35,22 @@ struct OrderedLock {
 struct LockOrder {
   LifeId life = 0;
   ThreadId thread = 0;
-  // Number 0: the thread held no lock that has a number. Then `queues` is set, and the thread took `taken` to write.
+  // Number 0: the thread held no numbered lock. Then `queues` is set, and the thread took `taken` for writing.
   OrderedLock held_as;
   OrderedLock taken_as;
   LockId held = 0;
   LockId taken = 0;
   Stack held_at;
   Stack taken_at;
-  std::vector<OrderedLock> gates;  // other locks that the thread held
-  // the moments of the thread when it took `taken`; if there were very many, some are left out
+  std::vector<OrderedLock> gates;  // further locks that the thread held
+  // The moments (see ThreadLife) at which the thread took `taken`. If there were very many, some are left out.
   std::vector<std::uint64_t> moments;
   std::uint64_t times = 1;
   bool queues = false;  // `taken` is a rwlock whose readers wait behind a waiting writer
 };
 
-// A slice of the window of a RacyTouch: its length `time`, and how long the lock was `held` in it. Both are fractions
-// of the whole window.
+// A part of the window of a RacyTouch, which is described below. `time` is the length of this part. `held` is how long
+// the lock was held during this part. Both are fractions of the whole window.
 struct TimeSlice {
   double held = 0;
   double time = 0;
@@ -60,12 +62,12 @@ struct RacyTouch {
   ProcessId process = 0;
   std::int32_t tid = 0;
   LockId lock = 0;
-  // of the parent's other threads that lived at the fork, the one that held the lock for the longest time
+  // the thread that held the lock for the longest time, among the parent's other threads that lived at the fork
   ThreadId holder = 0;
   Stack stack;
   Stack held_at;
   double share = 0;               // the part of the window in which the parent's other threads held the lock: 0 to 1
-  std::vector<TimeSlice> slices;  // of that window, in order of time
+  std::vector<TimeSlice> slices;  // the parts of the window, in order of time
   // The window lasts from the moment when the parent made its second thread until the fork.
   std::uint64_t window_ns = 0;
   std::uint64_t times = 0;    // how often the parent's other threads took the lock in the window

@@ -4,7 +4,7 @@
 
 namespace forksight::model {
 
-// Index into one of Model's vectors.
+// Each id is an index into one of the vectors of model::Model.
 using ProcessId = std::size_t;
 using ThreadId = std::size_t;
 using LockId = std::size_t;

@@ -1,5 +1,5 @@
-// Visits the members of a plain struct, for code that treats all structs of the model alike. There is no list of
-// members that somebody would have to maintain, so a new member cannot be forgotten.
+// Visits the members of a plain struct. Code that treats all structs of the model alike uses this. Nobody maintains a
+// list of members, so a new member cannot be forgotten.
 #pragma once
 
 #include <cstddef>
@@ -158,8 +158,8 @@ void visit_all(Visit& visit, Members&... members) {
 }  // namespace detail
 
 // Calls visit(member) for each member of `value`, in the order of their declaration. The rows below are for structs
-// with 64 members, 63 members, and so on. A struct with n members can be initialised with n values of {}, but not with
-// more. So the first row that compiles is the row for the struct's number of members.
+// with 64 members, with 63 members, and so on. A struct with n members can be initialised with n values of {}, but not
+// with n + 1. So the first row that compiles is the row for the number of members that the struct has.
 template <class T, class Visit>
 void for_each_member(T& value, Visit visit) {
   using Struct = std::remove_const_t<T>;

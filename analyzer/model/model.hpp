@@ -1,6 +1,6 @@
-// What is known about a set of processes. All kinds of evidence fill it: traces, live processes and cores. It is plain
-// data with indices instead of pointers. collect/ and inspect/ build it, diagnose/ reads it, and nothing changes it
-// afterwards.
+// The model: what is known about a set of processes. Traces, live processes and cores fill the same model. The model is
+// plain data with indices instead of pointers. collect/ and inspect/ build the model. diagnose/ reads it, and adds
+// nothing except sentences in Model::limits.
 #pragma once
 
 #include <cstdint>
@@ -32,20 +32,20 @@ struct Thread {
   Stack created_at;
   Owner owner = Owner::kUnknown;
   bool is_main = false;
-  bool has_ended = false;     // it ended before a fork, while it held locks
+  bool has_ended = false;     // the thread ended before a fork, while it held locks
   std::uint64_t pointer = 0;  // pthread_self(), 0: unknown
 };
 
 // What a Python interpreter reports about one thread.
 struct PythonThread {
-  std::uint64_t pointer = 0;  // pthread_self(); the native Thread has the same value
+  std::uint64_t pointer = 0;  // pthread_self(); the native Thread has the same value in `pointer`
   Stack stack;
 };
 using PythonThreads = std::vector<PythonThread>;  // the stacks of all threads at one moment
 using PythonId = std::size_t;
 
-// The threads that wait at a condition variable or barrier count as its holders. kPython: a PyMutex of CPython 3.13 or
-// later, or a lock that is built on one.
+// For a condition variable or barrier, the threads that wait there count as its holders. kPython: a PyMutex of CPython
+// 3.13 or later, or a lock that is built on a PyMutex.
 enum class LockKind {
   kMutex,
   kRwlockRead,
@@ -66,10 +66,10 @@ struct Lock {
   bool robust = false;
   bool priority_inherit = false;
   bool process_shared = false;
-  std::string name;    // "cache_mu", "queue+0x40", "" if it is not in a module
-  std::string module;  // path of the module that contains it; "" for heap and stack
+  std::string name;    // "cache_mu", "queue+0x40"; "" if the lock is not in a module
+  std::string module;  // path of the module that contains the lock; "" for heap and stack
   std::string place;   // for a lock without a name: "heap", "/dev/shm/queue+0x40"; "" if nothing is known
-  std::string label;   // kCustom: the kind of lock, as its annotations name it; "" if they do not
+  std::string label;   // kCustom: the kind of lock, as its annotations name it; "" if no annotation names the kind
 };
 
 // One lock that was held at a fork.
@@ -77,10 +77,10 @@ struct Held {
   LockId lock = 0;
   ThreadId holder = 0;
   Stack acquired_at;  // may be empty, if the fork came after the thread took the lock and before the shim recorded that
-  Stack holder_now;   // where the holder is now; empty: it is not known whether it still holds the lock
+  Stack holder_now;   // where the holder is now; empty: perhaps the holder no longer holds the lock
   bool by_forking_thread = false;
-  // It is not known whether the fork lost the holder: a thread of the process itself may hold the lock, or a thread
-  // that has ended may have left it locked.
+  // True: it is not known whether the fork lost the holder. Perhaps a thread of the child holds the lock, or a thread
+  // that has ended left it locked.
   bool may_be_own = false;
   // barriers and condition variables: the number of threads that wait there; `holder` is one of them
   std::uint32_t waiters = 0;
@@ -92,9 +92,9 @@ enum class AwaitedKind { kCondition, kBarrier, kThread, kSemaphore, kFutex, kSig
 struct LostWait {
   ThreadId thread = 0;
   AwaitedKind kind = AwaitedKind::kCondition;
-  // address; kThread: the tid, 0: unknown; kSignals: the set of signals, bit 0 is signal 1
+  // kThread: the tid (0: unknown). kSignals: the set of signals (bit 0 is signal 1). Other kinds: an address.
   std::uint64_t object = 0;
-  std::string name;  // "queue_cv"; "" if it is not in a module
+  std::string name;  // "queue_cv"; "" if the object is not in a module
 };
 
 // A libc function that takes locks which fork() does not reset in the child.
@@ -119,7 +119,7 @@ struct LockedStream {
   ThreadId thread = 0;
 };
 
-// A fork waited for libc calls of other threads (--cure=quiesce-libc).
+// How a fork waited for libc calls of other threads (--cure=quiesce-libc).
 struct Quiesced {
   std::uint64_t waited_ns = 0;
   std::uint32_t waited_for = 0;  // the number of threads
@@ -152,18 +152,19 @@ enum class CudaWay { kUnknown, kSymbol, kDlsym, kGetProcAddress };
 
 // The CUDA driver of a process, as it was at one fork.
 struct Cuda {
-  std::string library;          // path
-  bool is_initialised = false;  // by this process; if `was_lost`, by an ancestor of it
-  // initialised before an earlier fork, so the forking process could not use it either
+  std::string library;  // path
+  // initialised by this process; if `was_lost`, initialised by an ancestor of this process
+  bool is_initialised = false;
+  // the driver was initialised before an earlier fork, so the forking process could not use it either
   bool was_lost = false;
-  bool asked = false;                // devices and contexts are the driver's own answers at this fork
+  bool asked = false;                // true: `devices` and `active_contexts` are the driver's own answers at this fork
   int version = 0;                   // 12020 is 12.2, 0: unknown
   int devices = -1;                  // -1: unknown
   std::vector<int> active_contexts;  // devices whose primary context is active
   CudaWay init_way = CudaWay::kUnknown;
   std::int32_t init_tid = 0;  // 0: the first cuInit was not seen
   std::string init_thread;
-  Stack init_stack;  // of the caller of that cuInit
+  Stack init_stack;  // where that cuInit was called
 };
 
 // MPI or UCX that was initialised when its process forked.
@@ -176,15 +177,15 @@ struct Mpi {
 
 // What became of the threads of one owner at one fork.
 enum class PoolState {
-  kLost,      // they are not in the child, but their library counts on them there
-  kHandled,   // the prepare handler of their library ended them, or the child never needs them
-  kRebuilds,  // they are not in the child, but their library makes new ones there
+  kLost,      // the child does not have the threads, but their library counts on them there
+  kHandled,   // the prepare handler of their library ended the threads, or the child never needs them
+  kRebuilds,  // the child does not have the threads, but their library makes new ones there
 };
 struct ThreadPool {
   Owner owner = Owner::kUnknown;
   // path; for std::thread and unknown owners: path of the library that made the threads
   std::string library;
-  std::vector<ThreadId> threads;  // those that existed after all prepare handlers, without the forking thread
+  std::vector<ThreadId> threads;  // the threads that existed after all prepare handlers, without the forking thread
   std::uint32_t before = 0;       // the number of threads when fork() was entered
   PoolState state = PoolState::kLost;
 };
@@ -194,7 +195,7 @@ enum class HandlerPhase { kPrepare, kParent, kChild };
 // What one call of pthread_atfork() registered.
 struct AtforkHandlers {
   std::string library;       // path of the library of the first handler
-  std::string functions[3];  // by phase; "" if there is none, or if it has no symbol
+  std::string functions[3];  // by phase; "" if the phase has no function, or if the function has no symbol
   bool has[3] = {};
 };
 
@@ -210,8 +211,8 @@ struct HandlerWait {
   HandlerWaitKind kind = HandlerWaitKind::kLock;
   std::uint64_t object = 0;       // address
   std::string object_name;        // only if the lock or condition variable is a global variable
-  std::string object_module;      // path of the module that contains it
-  std::optional<ThreadId> owner;  // the thread that holds the lock, or that is to be joined
+  std::string object_module;      // path of the module that contains the object
+  std::optional<ThreadId> owner;  // the thread that holds the lock, or the thread for whose end the handler waits
   Stack owner_stack;              // where the owner took the lock
   Stack stack;
   bool timed = false;
@@ -222,7 +223,7 @@ struct HandlerWait {
 struct HandlerHold {
   std::uint64_t object = 0;   // address
   std::string object_name;    // only if the lock is a global variable
-  std::string object_module;  // path of the module that contains it
+  std::string object_module;  // path of the module that contains the object
   Stack taken_at;             // only the innermost frame is certain; other frames may be missing
 };
 
@@ -271,16 +272,18 @@ struct Fork {
   bool bypassed = false;  // made by _Fork(), clone() or syscall(): no atfork handler ran
   bool by_clone = false;
   bool by_syscall = false;  // made by syscall(), with the number of fork or clone
-  // The fork was inferred from processes as they are now. Its threads are the threads that the parent has now.
+  // No trace records the fork. It was inferred from processes as they are now. The threads of the fork are the threads
+  // that the parent has now.
   bool is_inferred = false;
-  // The fork may have lost more than lost_threads and unknown_threads, because some threads may have ended since.
+  // The fork may have lost more threads than lost_threads and unknown_threads, because some may have ended since the
+  // fork.
   bool may_have_lost_more = false;
-  // A core names `process` as the parent. If the real parent had ended before, `process` only adopted the child.
+  // A core names `process` as the parent. But if the real parent had ended before, `process` only adopted the child.
   bool is_parent_supposed = false;
 };
 
-// A kFutexWait is not a fault by itself: it shows only what a child waits for. It is recorded if nothing can end the
-// wait, or nothing but a signal handler.
+// A kFutexWait is not a fault by itself: it shows only what a child waits for. A wait becomes a kFutexWait only if
+// nothing can end the wait, or if only a signal handler can.
 enum class TouchKind {
   kLock,
   kUnlockRefused,
@@ -297,11 +300,11 @@ enum class TouchKind {
 enum class SyncOperation { kNone, kDestroy, kSignal, kBroadcast, kWait };
 enum class TouchAction { kNone, kAborted, kRecovered, kGiven };
 
-// A thread whose stack has the address of a lock that does not record its holder. The thread may hold the lock, or may
-// only have its address.
+// A lock does not record its holder, but the stack of a thread contains the lock's address. The thread may hold the
+// lock, or may only know the address.
 struct LockReference {
   ThreadId thread = 0;
-  bool is_own = false;  // true: `thread` is a thread of the waiting process; false: a lost thread
+  bool is_own = false;  // true: `thread` is a thread of the waiting process; false: `thread` is a lost thread
   Stack stack;          // from the function that refers to the lock outwards
 };
 
@@ -322,18 +325,18 @@ struct Touch {
   std::uint32_t clause = 0;    // kParallel: its num_threads clause; 0: none
   bool timed = false;          // the call has a deadline
   bool is_team_guess = false;  // kParallel: the runtime may have chosen fewer threads (OMP_DYNAMIC)
-  // no record of the fork names the holder, but the lock's memory names a lost thread as its owner
+  // no record of the fork names the holder, but the lock's memory names a lost thread as the owner
   bool by_owner = false;
   SyncOperation operation = SyncOperation::kNone;  // kCondition, kBarrier
   bool is_stolen = false;                          // kCondition: a lost waiter got the signal
   bool cured = false;                              // kParallel, kLibcCall: because of a cure, the operation did no harm
   std::uint64_t object = 0;                        // kFutexWait: address of the word; kTimerWait: the set of signals
-  std::string object_name;                         // "ready", "queue+0x40"; "" if it is not in a module
-  std::string object_module;                       // path of the module that has it; "" for heap and stack
+  std::string object_name;                         // "ready", "queue+0x40"; "" if the object is not in a module
+  std::string object_module;                       // path of the module that contains the object; "" for heap and stack
   std::uint32_t value = 0;                         // kFutexWait: value of the word
   bool has_handlers = false;                       // kFutexWait: a signal handler may end the wait
-  // kFutexWait, for a lock that does not record its holder: the address of the lock, the first few threads that refer
-  // to it, and the number of all threads that refer to it
+  // These three are for a kFutexWait on a lock that does not record its holder: the address of the lock, the first few
+  // threads that refer to the lock, and the number of all threads that refer to it.
   std::uint64_t awaited_lock = 0;
   std::vector<LockReference> lock_references;
   std::uint32_t lock_referrers = 0;
@@ -344,13 +347,15 @@ struct Touch {
 
 enum class Liveness {
   kUnknown,
-  kAwake,  // it may continue
-  kDead,   // proven: no task can wake any of its threads
-  // no task can wake it, only a signal handler: one of the process itself, or one of a process for which it waits
+  kAwake,  // the process may continue
+  kDead,   // proven: no task can wake any thread of the process
+  // Only a signal handler can wake the process: a handler of the process itself, or of a process for which it waits.
   kDeadButForSignal,
-  kSpinning,  // used CPU time all the time, and did not return from its touch
-  kStalled,   // in an atfork handler, or in a wait for a timer, for long; it is not proven that this never ends
-  kVictim,    // waits only for dead processes
+  kSpinning,  // the process used CPU time all the time, and did not return from its touch
+  // The process has been in an atfork handler, or in a wait for a timer, for long. It is not proven that this never
+  // ends.
+  kStalled,
+  kVictim,  // the process waits only for dead processes
   kEnded,
 };
 
@@ -358,7 +363,7 @@ enum class Liveness {
 struct Zombie {
   std::int32_t pid = 0;
   std::string name;
-  bool is_fork = false;  // it never called exec after its fork
+  bool is_fork = false;  // the child did not call exec between its fork and its end
 };
 
 struct Process {
@@ -374,34 +379,35 @@ struct Process {
   std::uint64_t stuck_for_ms = 0;  // with kDead.., kSpinning, kVictim: how long this state has been seen
   std::vector<Wait> waits;
   std::vector<Zombie> zombies;         // among the children of the process
-  bool has_reaped = false;             // it has waited for the end of a child
-  std::optional<ProcessId> waits_for;  // kVictim: the process that it waits for
+  bool has_reaped = false;             // the process has waited for the end of a child
+  std::optional<ProcessId> waits_for;  // kVictim: the process for which the victim waits
   std::string waits_via;               // kVictim: "wait4", "pipe" ...
-  std::optional<int> exit_status;      // as wait(2) returns it
-  bool killed_by_run = false;          // `run` killed it because it hung
-  bool is_unreadable = false;          // `run` could not examine it, because the kernel refused
-  std::uint64_t seen_ended_ns = 0;     // CLOCK_MONOTONIC when it was seen to have ended; 0: it was not
-  // pending signals that all its threads block, and for which only lost threads waited; bit 0 is signal 1
+  std::optional<int> exit_status;      // as wait(2) returns the status
+  bool killed_by_run = false;          // `run` killed the process because it hung
+  bool is_unreadable = false;          // `run` could not examine the process, because the kernel refused
+  std::uint64_t seen_ended_ns = 0;     // when the process was seen to have ended (CLOCK_MONOTONIC); 0: not seen
+  // pending signals that all threads of the process block, and for which only lost threads waited; bit 0 is signal 1
   std::uint64_t unheard_signals = 0;
-  // kDeadButForSignal: what may still end its wait, for example "a handler of SIGTERM". Empty: it may be a handler that
-  // a core does not show, or Python's handler for Ctrl-C.
+  // kDeadButForSignal: what may still end the wait of the process, for example "a handler of SIGTERM". Empty: the wait
+  // may be ended by a handler that a core does not show, or by Python's handler of Ctrl-C.
   std::vector<std::string> ways_out;
-  // A signal handler could end its wait, or the wait of a process for which it waits. That handler may run even if
-  // nobody sends a signal: a timer may expire, or a child may end.
+  // A signal handler could end the wait of this process, or of a process for which this process waits. That handler may
+  // run even if nobody sends a signal: a timer may expire, or a child may end.
   bool may_be_timed_out = false;
   std::uint64_t unheard_for_ms = 0;  // how long the first of `unheard_signals` was seen to be pending
-  std::optional<PythonId> python;    // its Python stacks: read from its memory, or written by the shim when `run` asked
-  int python_signal = 0;             // the signal by which the process can be asked for its Python stacks; 0: none
-  std::uint64_t shim_start = 0;      // where the shim is mapped according to its traces; 0: not known
-  bool has_execed = false;           // it called exec after its fork, and so lost what it had inherited
-  bool is_core = false;              // seen in a core file: it may no longer exist
+  // The Python stacks of the process. forksight read them from its memory, or the shim wrote them when `run` asked.
+  std::optional<PythonId> python;
+  int python_signal = 0;         // the signal by which the process can be asked for its Python stacks; 0: none
+  std::uint64_t shim_start = 0;  // where the shim is mapped according to its traces; 0: not known
+  bool has_execed = false;       // the process called exec after its fork, and so lost what it had inherited
+  bool is_core = false;          // seen in a core file: the process may no longer exist
   // is_core: no file that the process maps imports a function that sets a signal handler, such as sigaction(). False:
-  // the process may have handlers, or this is not known.
+  // the process may have handlers, or it is not known whether it has.
   bool sets_no_handlers = false;
-  bool has_gaps = false;  // its trace may lack records: there was no space, or the file is cut
-  // Its memory shows that it never had another thread: none has ended, and none was lost.
+  bool has_gaps = false;  // the trace may lack records: there was no space, or the file is cut
+  // The memory of the process shows that it never had a second thread: no thread has ended, and no fork lost one.
   bool never_had_other_threads = false;
-  // It stands for all ancestors of a forked process. None of them could be examined.
+  // This entry stands for all ancestors of a forked process. None of these ancestors could be examined.
   bool is_some_ancestor = false;
 };
 

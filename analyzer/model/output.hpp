@@ -16,7 +16,7 @@ enum class FlushKind {
   kFlush,   // fflush()
   kClose,   // fclose()
   kAtExit,  // the process ended by exit() or by returning from main; both flush the stream
-  kGone,    // the stream wrote them for another reason, for example because its buffer was full
+  kGone,    // the stream wrote the bytes for another reason, for example because its buffer was full
 };
 
 // A process wrote the bytes of an UnflushedOutput.
@@ -33,8 +33,8 @@ struct UnflushedOutput {
   ForkId fork = 0;  // the first fork at which the stream had these bytes
   int fd = -1;
   int number = -1;             // 0, 1 or 2: stdin, stdout, stderr; -1: another stream
-  std::uint64_t bytes = 0;     // at that fork; at later forks the stream may have had more
-  std::string text;            // the first of these bytes
+  std::uint64_t bytes = 0;     // the number of bytes at that fork; at later forks the stream may have had more
+  std::string text;            // the beginning of these bytes
   std::vector<Flush> flushes;  // in order of time
 };
 

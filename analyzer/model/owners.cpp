@@ -35,7 +35,7 @@ constexpr const char* kGeneral =
 #include "model/owners.def"
     ;
 
-// `patterns` are separated by '|'.
+// True if one of `patterns`, which are separated by '|', matches `text`.
 bool matches(std::string_view patterns, std::string_view text) {
   if (text.empty()) return false;
   const std::string subject(text);
@@ -58,8 +58,9 @@ Owner find_owner_of_function(const std::string& function) {
 }
 
 bool has_child_handler(std::span<const AtforkHandlers> handlers, std::string_view library) {
-  constexpr std::size_t kChild = 2;         // the index of the phase
-  constexpr std::size_t kMostListed = 128;  // a trace with so many handlers may lack others
+  constexpr std::size_t kChild = 2;  // the index of the phase
+  // the shim lists at most so many handlers, so a list of this length may lack some
+  constexpr std::size_t kMostListed = 128;
   return handlers.size() >= kMostListed || std::ranges::any_of(handlers, [&](const AtforkHandlers& one) {
            return one.has[kChild] && one.library == library;
          });
@@ -98,8 +99,9 @@ Owner find_owner(const Thread& thread, const Stack& runs) {
     const bool is_it = matches(info.libraries, library) || matches(info.starts, thread.start_routine);
     if (is_it && info.owner != Owner::kStdThread) return info.owner;
   }
-  // The creation stack is searched from the innermost frame, because the owner is the one closest to the call that made
-  // the thread. The thread's own stack is searched from the outermost frame, because the worker's loop calls the work.
+  // The stack that created the thread is searched from the innermost frame, because the owner is the code closest to
+  // the call that made the thread. The thread's own stack is searched from the outermost frame. There the owner's loop
+  // is found before the work that the loop calls.
   for (const Frame& frame : thread.created_at.frames) {
     if (const Owner owner = find_owner_of_function(frame.function); owner != Owner::kUnknown) return owner;
   }
@@ -113,7 +115,7 @@ Owner find_owner(const Thread& thread, const Stack& runs) {
     if (owner != Owner::kUnknown) return owner;
   }
   if (matches(info_of(Owner::kStdThread).starts, thread.start_routine)) return Owner::kStdThread;
-  // No line of the table matches a frame: the thread belongs to the general library that has its start routine.
+  // If no frame matches a line of the table, the thread belongs to the general library that has its start routine.
   return find_owner_of_library(thread.start_library);
 }
 

@@ -42,19 +42,18 @@ Owner find_owner(const Thread& thread);
 Owner find_owner(const Thread& thread, const Stack& runs);
 // Finds the owner by the library only.
 Owner find_owner_of_library(std::string_view path);
-// True for a BLAS library that, if it is built on OpenMP, waits for the other threads of a parallel region in a loop of
-// its own.
+// True for a BLAS library whose OpenMP build waits for the other threads of a parallel region in a loop of its own.
 bool spins_for_team(Owner owner);
-// Returns the path of the library that owns the thread: the library of the start routine or, if that library is general
-// (owners.def), the innermost other library on the stack that made the thread.
+// Returns the path of the library that owns the thread. This is the library of the start routine. If that library is
+// general (owners.def), it is the innermost other library on the stack that made the thread.
 std::string_view find_owning_library(const Thread& thread);
 
 // Returns what became of one pool of the fork, according to the fate that owners.def gives for its owner.
-// `pool.threads`: the threads that existed after all prepare handlers or, if the fork is inferred, that the parent has
-// now. `handlers`: all handlers that a trace lists. A pool without threads is handled. If a library's prepare handler
-// should have ended its pool, but the pool still had threads, the pool is lost. In an inferred fork, such a pool is
-// handled: the library has started the threads again since the fork. If a library needs a child handler to make its
-// pool anew, and a trace lists no such handler, the pool is lost.
+// `pool.threads` are the threads that existed after all prepare handlers. If the fork is inferred, they are the threads
+// that the parent has now. `handlers`: all handlers that a trace lists. A pool without threads is handled. If a
+// library's prepare handler should have ended the pool, but threads are left, the pool is lost. In an inferred fork,
+// such a pool is handled: the library has started its threads again since the fork. If a library makes its pool anew by
+// a child handler, and a trace lists no such handler, the pool is lost.
 PoolState find_pool_state(const ThreadPool& pool, const Fork& fork, std::span<const AtforkHandlers> handlers);
 
 }  // namespace forksight::model

@@ -1,5 +1,5 @@
-// Open files that both sides of a fork use as if each side alone had them, and random numbers that both sides draw from
-// the same state. Part of the model: see model.hpp.
+// Open files that both sides of a fork use as if each side alone had the file. Also random numbers that both sides draw
+// from the same state. Part of the model: see model.hpp.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,12 @@ enum class ShareKind { kEpoll, kConnection };
 
 enum class ShareUseKind {
   kRemoved,  // kEpoll: the process removed a descriptor that it had not added
-  // kEpoll: the owner waits and still has the file open, but gets no events of the file any more
+  // kEpoll: the owner waits in the epoll instance and still has the file open, but gets no events of the file any more
   kMissed,
-  // kConnection: a process sent, but another process was the last to send before
+  // kConnection: a process sent, and the last sender before it was another process
   kSent,
-  kReceived,  // kConnection: a process received, but another process was the last to receive before
+  // kConnection: a process received, and the last receiver before it was another process
+  kReceived,
 };
 
 struct ShareUse {
@@ -28,16 +29,17 @@ struct ShareUse {
   std::int32_t tid = 0;
   std::optional<ForkId> fork;  // the fork that made the process; none: the first process of its trace
   ShareUseKind kind = ShareUseKind::kRemoved;
-  bool owner_waits = false;  // kRemoved: at this moment the owner was in a wait, and had the file open
+  bool owner_waits = false;  // kRemoved: at the removal, the owner was in a wait and had the file open
   bool under_lock = false;   // kSent, kReceived: the process held a lock that processes share
   int target = -1;           // kRemoved, kMissed: the descriptor
   std::string target_kind;   // "socket", "pipe", "file", "descriptor"
   Stack stack;
 };
 
-// An open file that a process had at a fork. So all forked children of the process have it, too.
+// An open file that a process had at a fork. The child of that fork has the file, too, and so have the children of
+// later forks.
 struct Share {
-  ForkId fork = 0;  // the first fork at which the process had it
+  ForkId fork = 0;  // the first fork at which the process had the file
   ProcessId owner = 0;
   ShareKind kind = ShareKind::kEpoll;
   int fd = -1;

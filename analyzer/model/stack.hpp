@@ -1,4 +1,4 @@
-// Where a thread is, or was.
+// Where a thread is or was in its code.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,10 @@
-// How to recognise a wait for a timerfd.
+// Recognises a wait for a timerfd.
 #pragma once
 
 namespace forksight::model {
 
-// Wait::path of a wait for a timerfd: the target of the link in /proc/PID/fd. A timerfd has no name of its own.
+// The Wait::path of a wait for a timerfd. The link of the descriptor in /proc/PID/fd has this text, which is the same
+// for all timerfds.
 inline constexpr const char* kTimerfdName = "anon_inode:[timerfd]";
 
 }  // namespace forksight::model

@@ -1,4 +1,5 @@
-// What a thread was seen to wait for from outside, and who could end the wait.
+// What a thread waits for, as seen from outside of its process (through /proc or by ptrace), and who could end the
+// wait.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +26,11 @@ enum class WaitKind {
   kSocketRead,
   kSocketWrite,
   kFileLock,      // flock, or fcntl with F_SETLKW
-  kEventfd,       // until its count is no longer zero
-  kVfork,         // until its child calls exec or ends
+  kEventfd,       // until the count of the eventfd is no longer zero
+  kVfork,         // in vfork(), until the child calls exec or ends
   kTraced,        // stopped by its tracer
   kFifoOpen,      // in open(), until another process opens the other end
-  kSemaphore,     // of a System V set: semop()
+  kSemaphore,     // semop() on a semaphore of a System V set
   kSignal,        // pause(), sigsuspend(), sigwait()
   kEventfdWrite,  // until the count of the eventfd has room for the number that is written
 };
@@ -48,38 +49,40 @@ enum class FutexUse {
 struct Waker {
   std::int32_t pid = 0;
   std::int32_t tid = 0;  // 0: any thread of that process
-  std::int32_t fd = -1;  // the descriptor by which it could end the wait
+  std::int32_t fd = -1;  // the descriptor by which the waker could end the wait
   std::string via;       // "mutex", "join", "GIL", "wait4", "pipe", "socket", "flock" ...
 };
 
-// Two values of Waker::via. Such a waker could end a wait although the thread does not wait for it. As long as such a
-// process can run, the wait is not proven to last. Such a process is neither a cause of the wait nor a member of a ring
-// (of processes that wait for each other).
-inline constexpr const char* kViaShutdown = "shutdown";     // it has the waiter's own end of the socket
-inline constexpr const char* kViaReceiving = "SCM_RIGHTS";  // it could take a descriptor out of a socket's queue
+// Two values of Waker::via. A waker with one of them could end the wait, although the thread does not wait for it.
+// While such a waker can run, the wait is not proven to last. But such a waker is not the cause of the wait. It is also
+// no member of a ring of processes that wait for each other.
+inline constexpr const char* kViaShutdown = "shutdown";  // the waker has the waiting thread's own end of the socket
+// the waker could take a descriptor out of the queue of a socket
+inline constexpr const char* kViaReceiving = "SCM_RIGHTS";
 
-// Waker::via of the process that holds a lock of Python's multiprocessing, according to the counts in its Python
-// object.
+// Waker::via of the process that holds a lock of Python's multiprocessing. The counts in the Python objects of the
+// processes show who holds the lock.
 inline constexpr const char* kViaSemaphoreLock = "semaphore lock";
 
 inline bool is_waited_for(const std::string& via) { return via != kViaShutdown && via != kViaReceiving; }
 
 enum class EnderKind {
-  // a process that has the other end of a pipe or socket, the lock or the memory, or for whose exit the thread waits
+  // A process that has the other end of the pipe or socket, or that has the lock or the memory. Or a process for whose
+  // end the thread waits.
   kProcess,
   kTimer,     // time
   kSignal,    // a signal
   kAnybody,   // anybody, known or not, who opens the FIFO, types at the terminal ...
-  kContinue,  // whoever continues the thread, which is stopped or frozen and not asleep
+  kContinue,  // whoever continues the thread, which is not asleep, but stopped or frozen
 };
 
-// Who or what could end a wait. Reports show it, and rules use it to name a suspect. It includes more than `wakers`:
-// also time, signals, and processes outside of the run. Proofs use only `wakers`.
+// Who or what could end a wait. Reports list the enders, and rules use them to name a suspect. In contrast to
+// `Wait::wakers`, the enders include time, signals, and processes outside of the run. Proofs use only `Wait::wakers`.
 struct Ender {
   EnderKind kind = EnderKind::kProcess;
   std::int32_t pid = 0;
   std::int32_t tid = 0;          // 0: any thread of that process
-  std::int32_t fd = -1;          // the descriptor by which it could end the wait
+  std::int32_t fd = -1;          // the descriptor by which the ender could end the wait
   std::string via;               // kProcess: as in Waker
   std::string command;           // kProcess: its command line, cut; "" if it cannot be read
   char state = '?';              // kProcess: state of that process or thread, as in /proc/PID/stat
@@ -96,20 +99,20 @@ struct Ender {
 struct SemaphoreWait {
   std::int32_t set = 0;
   std::uint32_t number = 0;
-  std::int32_t value = 0;  // its present value
+  std::int32_t value = 0;  // the present value of the semaphore
   // what the thread asks for: a negative number takes that many units, 0 waits for the value 0
   std::int32_t operation = 0;
-  std::int32_t last_pid = 0;  // the process that changed it last; 0: not known
-  bool last_is_gone = false;  // that process no longer exists
+  std::int32_t last_pid = 0;  // the process that changed the semaphore last; 0: not known
+  bool last_is_gone = false;  // the process `last_pid` no longer exists
 };
 
 // How processes use a semaphore of Python's multiprocessing, according to the Python objects in their memory.
 enum class SemaphoreUse {
   kUnknown,
-  // It is a lock, and one of the processes holds it. The waker with kViaSemaphoreLock is that process.
+  // The semaphore is a lock, and one of the processes holds it. The waker with kViaSemaphoreLock is that process.
   kLockHeld,
-  kLockWithoutHolder,  // it is a lock that is taken, but none of the processes holds it
-  kCounts,             // it counts units or events, so no process holds it
+  kLockWithoutHolder,  // the semaphore is a lock that is taken, but none of the processes holds it
+  kCounts,             // the semaphore counts units or events, so no process holds it
 };
 
 // What one thread of a process was seen to do, from outside.
@@ -117,7 +120,7 @@ struct Wait {
   std::int32_t tid = 0;
   std::string name;
   WaitKind kind = WaitKind::kUnknown;
-  std::uint64_t object = 0;     // kFutex: address of the word; for a rwlock, address of the lock
+  std::uint64_t object = 0;     // kFutex: address of the futex word; for a rwlock, address of the lock
   std::int64_t target_pid = 0;  // kWaitChild: >0: the pid of that child, -1: any child
   bool has_timeout = false;
   bool is_shared = false;             // kFutex: the word is in a shared mapping, or the operation is not private
@@ -125,15 +128,15 @@ struct Wait {
   FutexUse use = FutexUse::kUnknown;  // kFutex
   // mutex, GIL, or rwlock that is held for writing: the tid of the owner; join: the tid of the thread to be joined
   std::int32_t owner = 0;
-  std::uint32_t readers = 0;  // for a rwlock: the number of readers that hold it
+  std::uint32_t readers = 0;  // for a rwlock: the number of readers that hold the lock
   MutexType mutex_type = MutexType::kUnknown;
   bool owner_is_gone = false;  // no task has the tid `owner` any more
-  // mutex: `owner` is the first thread of a forked process, and has held the mutex since before the fork
+  // mutex: `owner` is the first thread of a forked process. It has held the mutex since before the fork.
   bool is_inherited = false;
-  std::int32_t fd = -1;           // the descriptor for which the thread waits; -1: none
-  std::string path;               // "pipe:[17]", "/run/a.lock"; for a shared word, the file that is mapped there
-  std::string object_name;        // for a word that is a global: "queue_mutex"
-  std::string object_module;      // path of the module that contains the word
+  std::int32_t fd = -1;  // the descriptor for which the thread waits; -1: none
+  std::string path;      // "pipe:[17]", "/run/a.lock"; for a futex word in shared memory, the file that is mapped there
+  std::string object_name;        // for a futex word that is a global variable: "queue_mutex"
+  std::string object_module;      // path of the module that contains the futex word
   std::uint64_t module_bias = 0;  // load address of that module
   bool wakers_known = false;      // `wakers` has all that could end this wait, except signal handlers
   std::vector<Waker> wakers;
@@ -147,8 +150,8 @@ struct Wait {
   // who could end this wait; empty: nobody that forksight can see, or this was not looked up
   std::vector<Ender> enders;
   bool are_enders_known = false;  // `enders` were looked up
-  // signals that end this wait: the thread waits for them, or does not block them and they have a handler; bit 0 is
-  // signal 1
+  // the signals that end this wait; bit 0 is signal 1. The thread waits for them, or it does not block them and they
+  // have a handler.
   std::uint64_t woken_by = 0;
   bool is_unlinked = false;                // kFifoOpen: the name was removed, so nobody can open the FIFO any more
   std::optional<SemaphoreWait> semaphore;  // kSemaphore
