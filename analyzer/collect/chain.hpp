@@ -1,5 +1,6 @@
-// Reads the records in the bytes of a trace one by one. A record begins where the one before it ends, as in a chain.
-// Each link of the chain is a record, complete or not, or the place where the chain breaks.
+// Reads the records in the bytes of a trace one by one. Each record begins where the record before it ends. So the
+// records form a chain. A link of this chain is a complete record, an incomplete record, or the place where the chain
+// breaks.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +20,7 @@ struct TraceRecord {
   std::int32_t pid = 0;
   std::int32_t tid = 0;
   std::uint64_t time_ns = 0;
-  std::span<const std::byte> payload;  // a kWhole record of a known type has at least the fixed part of that type
+  std::span<const std::byte> payload;  // for a kWhole record of a known type, at least the fixed part of this type
 
   template <class T>
   T fixed() const {
@@ -28,12 +29,12 @@ struct TraceRecord {
     std::memcpy(&value, payload.data(), sizeof value);
     return value;
   }
-  // Returns the variable part, which follows a fixed part of type T.
+  // Returns the variable part (tail), which follows a fixed part of type T.
   template <class T>
   std::span<const std::byte> tail() const {
     return payload.subspan(sizeof(T));
   }
-  // Returns an element of an array in a tail. The caller has checked that the tail has this element.
+  // Returns an element of an array in a tail. The caller has checked that the tail contains this element.
   template <class T>
   static T element_at(std::span<const std::byte> tail, std::size_t index) {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -45,11 +46,11 @@ struct TraceRecord {
 
 enum class LinkKind {
   kWhole,
-  kUnfinished,  // begun but not committed: its payload may be anything
-  // committed, but it lacks bytes of its fixed part or of its tails; the fixed part gives the sizes of the tails
+  kUnfinished,  // begun but not committed: the payload may be anything
+  // committed, but bytes of the fixed part or of the tails are missing; the fixed part gives the sizes of the tails
   kShort,
-  kDamaged,  // begins with a word that no writer writes: the chain ends here
-  kCut,      // longer than the rest of the file: the chain ends here
+  kDamaged,  // the record begins with a word that no writer writes: the chain ends here
+  kCut,      // the record is longer than the rest of the file: the chain ends here
 };
 
 struct Link {

@@ -1,5 +1,5 @@
-// Collects addresses while a trace is read, and looks up their names when the whole trace has been read. Then the lists
-// of modules are complete, and each ELF file is opened only once.
+// Collects addresses while a trace is read. Looks up the names of these addresses when the whole trace has been read.
+// By then the lists of modules are complete. Each ELF file is opened only once.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace forksight::collect {
 class DeferredSymbols {
  public:
   template <class T>
-  // A Place returns the member of the model that gets a name or a stack. It is a function and not a reference, because
-  // references become invalid when the model's vectors grow.
+  // A Place returns the member of the model that is to get a name or a stack. A Place is a function and not a
+  // reference, because references become invalid when the model's vectors grow.
   using Place = std::function<T&(model::Model&)>;
 
   // `record` is a kStack record of a file that outlives this object.
@@ -27,8 +27,8 @@ class DeferredSymbols {
   // `module` may be empty.
   void add_data(ImagePtr image, std::uint64_t address, Place<std::string> name, Place<std::string> module);
 
-  // Fills in all members of the model for which a Place was added. Adds a sentence to model.limits for names that could
-  // not be found.
+  // Fills in all members of the model for which a Place was added. If names cannot be found, adds sentences about them
+  // to model.limits.
   void resolve(model::Model& model);
 
  private:

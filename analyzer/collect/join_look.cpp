@@ -40,7 +40,7 @@ void join_look(model::Model& model) {
     if (is_there) touch.stack = wait->stack;
     if (!touch.held) continue;
     // If the thread that waited at the condition variable or barrier at the fork still waits there, its present stack
-    // is noted, too.
+    // goes into Held::holder_now.
     model::Held& held = model.forks[touch.fork].held[*touch.held];
     const model::LockKind kind = model.locks[held.lock].kind;
     if (kind != model::LockKind::kCondition && kind != model::LockKind::kBarrier) continue;

@@ -40,14 +40,15 @@ void search_folder(const fs::path& folder, Evidence& evidence, std::vector<std::
   std::ranges::move(unsearched, std::back_inserter(limits));
 }
 
-// Sorts the files, so that the order is the same each time, and leaves one path for each file. The user may name a file
-// in several ways: twice, by two spellings (`run` and `./run`), through a link, or by a folder and a path in it.
+// Sorts the files, so that their order is the same each time. Leaves one path for each file, because the user may name
+// a file in several ways: twice, by two spellings (`run` and `./run`), through a link, or by a folder and by a path in
+// this folder.
 void keep_each_file_once(std::vector<fs::path>& files) {
   std::ranges::sort(files);
   std::set<std::pair<dev_t, ino_t>> seen;
   std::erase_if(files, [&](const fs::path& file) {
     struct stat status = {};
-    // A file that cannot be looked at stays in the list, because the attempt to read it reports why.
+    // A file whose status cannot be read stays in the list, because the attempt to read the file reports the reason.
     return files::stat_living(file.string(), status) == 0 && !seen.emplace(status.st_dev, status.st_ino).second;
   });
 }
@@ -97,7 +98,7 @@ Result<model::Model> load_run(const files::Reader& reader, const std::vector<fs:
   }
   processes.end_earlier_images();
   if (options.progress) options.progress(evidence.traces.size(), evidence.traces.size());
-  std::optional<files::Owner> owner;  // of all run logs; the user "nobody" if several users own them
+  std::optional<files::Owner> owner;  // the owner of all run logs; the user "nobody" if several users own them
   for (const fs::path& path : evidence.run_logs) {
     auto log = read_run_log(path);
     if (log) {

@@ -1,5 +1,6 @@
-// The modules that the processes of one trace had at the time of each record. All processes share one list, until a
-// process maps a module where another module was before. From then on, this process has a list of its own.
+// The modules that the processes of one trace had at the time of each record. All processes share one list of modules,
+// until a process maps a module at addresses where another module was before. From then on, this process has a list of
+// its own.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,8 @@ namespace forksight::collect {
 struct Image {
   std::vector<symbols::Module> modules;
 
-  // Returns the path of the module that contains an address. find_path_by_bias() returns the path of the module with
-  // this bias. "": there is no such module.
+  // find_path() returns the path of the module that contains an address. find_path_by_bias() returns the path of the
+  // module with this load bias. "": there is no such module.
   std::string find_path(std::uint64_t address) const;
   std::string find_path_by_bias(std::uint64_t bias) const;
 };

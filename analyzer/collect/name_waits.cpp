@@ -11,7 +11,7 @@ namespace forksight::collect {
 
 void name_waits(const files::Owner& owner, model::Model& model) {
   using symbols::Symbolizer;
-  // The words of many waits are in the same few modules. So all waits of a module use one symbolizer.
+  // Many waits are for futex words in the same few modules. So all waits of a module use one symbolizer.
   std::map<std::pair<std::string, std::uint64_t>, std::unique_ptr<Symbolizer>> by_module;
   for (model::Process& process : model.processes) {
     for (model::Wait& wait : process.waits) {
@@ -23,8 +23,8 @@ void name_waits(const files::Owner& owner, model::Model& model) {
         module.bias = wait.module_bias;
         module.owner = owner;
         module.start = wait.module_bias;
-        // The end of the module is not known here. It is not needed, because the look that noted `wait` has already
-        // checked that the address is in this module.
+        // The end of the module is not known here. It is not needed: whoever filled `wait` has already checked that the
+        // address is in this module.
         module.end = UINT64_MAX;
         symbolizer = std::make_unique<Symbolizer>(std::vector{std::move(module)});
       }

@@ -1,4 +1,5 @@
-// Finds the names of variables for which threads wait. A look from outside noted the address and its module.
+// Finds the names of variables for which threads wait. When the process was examined from outside, only the address and
+// the module of each variable were noted.
 #pragma once
 
 #include "files/open_file.hpp"

@@ -37,8 +37,8 @@ model::ProcessId ProcessTable::enter_creator(const TraceInfo& info) {
       known.python_signal = 0;
       known.shim_start = 0;
     }
-    // A forked child writes to its parent's trace until it calls exec. This child has a trace of its own, so it has
-    // called exec.
+    // A forked child writes to its parent's trace until the child calls exec. This child has a trace of its own, so it
+    // has called exec.
     if (entry.is_child) known.has_execed = true;
     known.start_ticks = info.start_ticks;
     known.ppid = info.ppid;
@@ -56,7 +56,8 @@ model::ProcessId ProcessTable::enter_child(const TraceInfo& info, std::int32_t p
                                            std::uint64_t time_ns) {
   for (Entry& entry : entries_[{info.host, pid}]) {
     model::Process& known = model_.processes[entry.process];
-    // If the child has called exec, the table may have it already: from its own trace, which began later than its fork.
+    // If the child has called exec, the child's own trace may have entered the child already. That trace began later
+    // than the fork.
     if (entry.is_child || entry.seen_ns < time_ns || !may_be_parent(known.ppid, pid_of_parent)) continue;
     entry.is_child = true;
     if (entry.is_creator) known.has_execed = true;

@@ -16,8 +16,8 @@ constexpr std::string_view kLine = "\", line ";
 constexpr std::string_view kFunction = " in ";
 constexpr std::string_view kHead = "(most recent call first):";
 
-// Parses a line such as "  File "/app/train.py", line 50 in main". Names are not escaped. So the last `", line ` ends
-// the name of the file, and the first ` in ` after it begins the name of the function.
+// Parses a line such as "  File "/app/train.py", line 50 in main". The dumper does not escape names. So the last `",
+// line ` ends the name of the file, and the first ` in ` after that begins the name of the function.
 bool parse_frame(std::string_view line, model::Frame& frame) {
   if (!line.starts_with(kFile)) return false;
   const std::size_t number = line.rfind(kLine);

@@ -1,5 +1,5 @@
-// Reads the records that say which libc functions threads were executing at a fork, and which locks these functions may
-// have held.
+// Reads the records about libc functions that threads were executing at a fork. The records say which locks these
+// functions may have held.
 #pragma once
 
 #include <vector>
@@ -16,7 +16,7 @@ class CallReader {
   void read_in_flight(const TraceRecord& record);
   void read_stream(const TraceRecord& record);
   void read_quiesced(const TraceRecord& record);
-  // Returns the call with this index in `libc_calls_`. TraceContext::find() gives this index for a kLibcCall record.
+  // Returns the call at `index` in `libc_calls_`. For a kLibcCall record, TraceContext::find() gives this index.
   const model::LibcCall& call(std::size_t index) const { return libc_calls_[index]; }
 
  private:

@@ -1,6 +1,6 @@
 // Reads the records about timers and file locks. A timer record describes a timer that was armed when its process
 // forked. The child does not have this timer. A file lock record says that a child released a file lock of its parent,
-// or tried to, or that a process unlocks a file lock that it had already lost.
+// or tried to release it. Or it says that a process unlocks a file lock that it had already lost.
 #pragma once
 
 #include "collect/trace_context.hpp"

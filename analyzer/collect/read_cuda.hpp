@@ -1,5 +1,5 @@
-// Reads the records about the CUDA driver, MPI and UCX: their state at a fork, and which of their functions a forked
-// child called.
+// Reads the records about the CUDA driver, MPI and UCX. They say in which state these libraries were at a fork, and
+// which of their functions a forked child called.
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@ class CudaReader {
   void read_cuda_ipc(const TraceRecord& record);
   void read_mpi(const TraceRecord& record);
   void read_cuda_function(const TraceRecord& record);
-  // Returns the name with this index in `cuda_functions_`. TraceContext::find() gives this index for a kCudaFunction
-  // record.
+  // Returns the name at `index` in `cuda_functions_`. For a kCudaFunction record, TraceContext::find() gives this
+  // index.
   const std::string& function(std::size_t index) const { return cuda_functions_[index]; }
 
  private:

@@ -60,8 +60,8 @@ void ForesightReader::read_thread_life(const TraceRecord& record) {
   model_.lives.push_back(life);
 }
 
-// Only remembers the record. attach_lock_orders() reads it after the whole trace, because later records may name the
-// libraries that contain its locks.
+// Only remembers the record. attach_lock_orders() reads the record after the whole trace, because later records may
+// name the libraries that contain the locks.
 void ForesightReader::read_lock_order(const TraceRecord& record) {
   lock_orders_.emplace_back(&record, trace_.process_of(record));
 }
@@ -98,12 +98,12 @@ void ForesightReader::attach_lock_order(const TraceRecord& record, model::Proces
   const auto gates = std::min<std::size_t>(fixed.gates, kMaxGates);
   for (std::size_t i = 0; i < gates; ++i) {
     const auto gate = TraceRecord::element_at<trace::OrderGate>(tail, i);
-    // A gate is another lock that the thread already held when it took the second lock. Two threads with the same gate
-    // cannot take their second locks at the same time, unless both hold the gate to read. `inner` marks a lock that the
-    // thread took after the first lock, and for which no orders are recorded. Such a lock is no gate: one thread may
-    // hold it and wait for the first lock of the other thread, while the other thread waits for it. If orders are
-    // recorded for a lock that was taken after the first one, it counts as a gate: its own orders show the same
-    // deadlock.
+    // An order has a first lock, which the thread held, and a second lock, which the thread took then. A gate is a
+    // third lock that the thread also held when it took the second one. Two threads with the same gate cannot take
+    // their second locks at the same time, unless both hold the gate to read. `inner` marks a lock that the thread took
+    // after the first lock, and for which no orders are recorded. An inner lock is no gate: one thread may hold it and
+    // wait for the first lock of another thread, while that thread waits for the inner lock. A lock that was taken
+    // after the first one is a gate if orders are recorded for it, because these orders show the same deadlock.
     if (gate.number != 0 && gate.inner == 0) order.gates.push_back({gate.number, gate.shared != 0});
   }
   const auto used = std::min<std::size_t>(fixed.used, trace::kOrderMoments);

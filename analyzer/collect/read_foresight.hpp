@@ -1,5 +1,5 @@
-// Reads the orders in which threads took locks, and the locks that a child took only by luck: they were free at its
-// fork.
+// Reads the orders in which threads took locks. Also reads which locks a child took that were free at its fork only by
+// luck.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ class ForesightReader {
   void read_thread_life(const TraceRecord& record);
   void read_lock_order(const TraceRecord& record);
   void read_racy_touch(const TraceRecord& record);
-  // Called after the whole trace was read. Then it is known which libraries there are, and which thread joined which.
+  // Called after the whole trace was read. Only then all libraries are known, and it is known which thread joined
+  // which.
   void attach_lock_orders();
 
  private:
@@ -27,7 +28,8 @@ class ForesightReader {
   TraceContext& trace_;
   model::Model& model_;
   std::vector<std::pair<const TraceRecord*, model::ProcessId>> lock_orders_;
-  std::vector<std::pair<model::LifeId, std::uint64_t>> joiners_;  // a thread's life, and the reference to its joiner
+  // the id of a ThreadLife, and the reference to the record of its joiner
+  std::vector<std::pair<model::LifeId, std::uint64_t>> joiners_;
   LockTable& locks_;
 };
 

@@ -49,8 +49,8 @@ void ForkReader::read_fork(const TraceRecord& record) {
       ++fork.unknown_threads;
     }
   }
-  // `tasks` is the number of entries of /proc/self/task. It counts the forking thread, and `thread_count` does not. The
-  // shim knows nothing about the threads by which `tasks` is larger.
+  // `tasks` is the number of entries of /proc/self/task. `tasks` counts the forking thread, but `thread_count` does
+  // not. If `tasks` shows further threads, the shim knows nothing about them.
   if (fixed.tasks > fixed.thread_count + 1ULL) fork.unknown_threads += fixed.tasks - fixed.thread_count - 1;
   const auto runtimes = tail.subspan(fixed.thread_count * sizeof(trace::ForkThread));
   for (std::size_t i = 0; i < fixed.runtime_count; ++i) {
@@ -100,8 +100,8 @@ void ForkReader::read_vfork_call(const TraceRecord& record) {
       process, fixed.stack, [id](model::Model & m) -> auto& { return m.vfork_exits[id].stack; });
 }
 
-// Notes how a child ended. If several children have had this pid, the record is about the last of them. A child whose
-// fork was not recorded is ignored.
+// Notes how a child ended. If several children have had this pid, the record is about the last of these children. A
+// child whose fork was not recorded is ignored.
 void ForkReader::read_child_end(const TraceRecord& record) {
   const auto fixed = record.fixed<trace::ChildEndRecord>();
   const auto child = trace_.find_process(fixed.child);

@@ -1,4 +1,4 @@
-// Forks: the forking process, its threads, and how its children ended.
+// Reads the records about forks: the forking process, its threads, and how its children ended.
 #pragma once
 
 #include "collect/trace_context.hpp"

@@ -84,7 +84,8 @@ void HandlerReader::attach_run(const TraceRecord& record, model::ProcessId proce
   const auto fixed = record.fixed<trace::HandlerRunRecord>();
   const auto fork = trace_.find(fixed.fork, RecordType::kFork);
   if (fork) {
-    // The child of that fork wrote the record. This may be the only record of that child.
+    // If the pid is not the parent's, the child of the fork wrote the record. This may be the only record of that
+    // child.
     if (record.pid != model_.processes[model_.forks[fork->index].process].pid)
       process = trace_.child_of(fork->index, record.pid, record.time_ns);
     attach_times(record, fork->index, process);

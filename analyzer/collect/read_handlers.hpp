@@ -1,5 +1,5 @@
-// Reads the records of atfork handlers: their list, how long each took, which one is running, the waits of the running
-// one, and the locks that its thread holds.
+// Reads the records about atfork handlers: the list of handlers, how long each handler took, which handler is running,
+// what the running handler waits for, and which locks its thread holds.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ class HandlerReader {
   void read_handler_run(const TraceRecord& record);
   void read_handler_wait(const TraceRecord& record);
   void read_handler_held(const TraceRecord& record);
-  // Called after the whole trace was read. The shim changes the record of a run in place, so the record may refer to
-  // records that were written after it.
+  // Called after the whole trace was read. The shim changes the record of a running handler in place. So this record
+  // may refer to records that were written after it.
   void attach_handler_runs();
 
  private:
@@ -31,13 +31,13 @@ class HandlerReader {
 
   TraceContext& trace_;
   model::Model& model_;
-  // For each kHandlers record: the id of its first handler in the model, and the number of its handlers. `trace_`
-  // remembers the index in this vector for each such record.
+  // One entry for each kHandlers record: the id of the record's first handler in the model, and the number of handlers
+  // in the record. TraceContext::find() returns the index of the record's entry.
   std::vector<std::pair<model::HandlerId, std::size_t>> handler_lists_;
   std::vector<std::pair<const TraceRecord*, model::ProcessId>> handler_runs_;
-  // For each reference to a kHandlerRun: its waits that have not ended.
+  // Maps the reference to a kHandlerRun record to the waits of that handler that have not ended.
   std::unordered_map<std::uint64_t, std::vector<const TraceRecord*>> handler_waits_;
-  // For each reference to a kHandlerWait: the locks that the thread holds meanwhile.
+  // Maps the reference to a kHandlerWait record to the locks that the thread holds during that wait.
   std::unordered_map<std::uint64_t, std::vector<const TraceRecord*>> handler_holds_;
 };
 

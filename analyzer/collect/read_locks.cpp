@@ -27,8 +27,7 @@ void LockReader::read_held(const TraceRecord& record) {
   const auto bytes = std::min<std::size_t>(fixed.memory_bytes, sizeof fixed.memory);
   const auto state =
       libc::decode_lock(to_model(fixed.kind), std::span(fixed.memory).first(bytes), trace_.file().info().libc);
-  // The fork came after the thread released the lock, but before the shim noted the release. So no thread holds the
-  // lock.
+  // No thread holds the lock: the fork came after the thread released the lock, but before the shim noted the release.
   if (state && !state->held) return trace_.bind(record, kNotHeld, fork_id);
   // The child wrote this record, but only its parent has the thread.
   model::Fork& about = model_.forks[fork_id];
@@ -94,7 +93,7 @@ void LockReader::read_touch(const TraceRecord& record) {
       ++free_locks_touched_;
       return;
     }
-    // The cause is the fork that lost the lock, whichever process made the touch.
+    // The touch belongs to the fork at which the lock was held, even if a later descendant made the touch.
     touch.fork = held->fork;
     touch.held = held->index;
   }
@@ -105,7 +104,7 @@ void LockReader::read_touch(const TraceRecord& record) {
   trace_.bind(record, id);
 }
 
-// For a touch of this kind the trace names no lock and no pool. Only the address of the futex word is known.
+// A record of this kind names no lock and no pool. Only the address of the futex word is known.
 void LockReader::read_futex_wait(const TraceRecord& record, const trace::TouchRecord& fixed, model::Touch touch) {
   const std::size_t id = model_.touches.size();
   const model::ProcessId process = touch.process;

@@ -1,5 +1,5 @@
-// Reads which locks were held at a fork, and what forked processes do with these locks and with everything else that
-// the fork broke.
+// Reads which locks were held at a fork. Also reads what forked processes do with these locks, and with everything else
+// that the fork broke.
 #pragma once
 
 #include <cstdint>

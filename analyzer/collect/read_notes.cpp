@@ -26,8 +26,7 @@ void NoteReader::read_note(const TraceRecord& record) {
   noted.pids.insert(record.pid);
 }
 
-// Makes one sentence for each kind of note. A process writes the same note at each fork, and its children write it,
-// too.
+// Makes one sentence for each kind of note. A process writes the same note at each fork, and so do its children.
 void NoteReader::tell_notes() {
   for (const auto& [code, noted] : notes_) {
     const std::string who = noted.pids.size() == 1

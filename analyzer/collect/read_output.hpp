@@ -1,5 +1,5 @@
-// Reads the records about output that was still in a buffer of stdio at a fork, and the records that say which process
-// wrote that output later.
+// Reads the records about output that was still in a buffer of stdio at a fork. Other records say which processes wrote
+// that output later.
 #pragma once
 
 #include "collect/trace_context.hpp"

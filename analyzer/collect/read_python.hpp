@@ -1,4 +1,5 @@
-// Reads the records of Python stacks. The stacks are joined with the native threads and stacks after the last record.
+// Reads the records of Python stacks. After the last record, the Python stacks are combined with the native threads and
+// stacks.
 #pragma once
 
 #include <map>
@@ -16,7 +17,7 @@ class PythonReader {
   void read_python_stacks(const TraceRecord& record);
   void read_python_at_fork(const TraceRecord& record);
   void read_python_signal(const TraceRecord& record);
-  // Inserts Python's frames into the native stacks, once these are unwound.
+  // Inserts Python's frames into the native stacks. Called when the native stacks have been unwound.
   void join_python();
 
  private:

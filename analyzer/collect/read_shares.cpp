@@ -67,8 +67,8 @@ std::string describe_internet(const void* address, int family, std::uint16_t por
   return family == AF_INET6 ? fmt::format("[{}]:{}", text, number) : fmt::format("{}:{}", text, number);
 }
 
-// Returns the path of a Unix socket address; "" if the address has none, or one with bytes that cannot be printed. The
-// zero byte at the start of an abstract name becomes "@".
+// Returns the path of a Unix socket address; "" if the address has no path, or if a byte of the path cannot be printed.
+// The zero byte at the start of an abstract name becomes "@".
 std::string describe_path(const std::uint8_t* bytes, std::size_t count) {
   constexpr std::size_t kPath = offsetof(sockaddr_un, sun_path);
   if (count <= kPath) return "";

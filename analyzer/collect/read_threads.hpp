@@ -1,4 +1,4 @@
-// Reads the records of threads, finds the library that owns each thread, and reads which threads ended during the
+// Reads the records about threads. Finds the library that owns each thread. Also reads which threads ended during the
 // prepare handlers of a fork.
 #pragma once
 

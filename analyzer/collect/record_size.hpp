@@ -1,5 +1,5 @@
-// The size of the payload that each record type must have, from records.def. Records of unknown types, from newer
-// writers, count as complete.
+// Computes the size that the payload of each record type must have. records.def defines the types. A record of an
+// unknown type comes from a newer writer, and counts as complete.
 #pragma once
 
 #include <cstddef>

@@ -45,7 +45,7 @@ Json ender_to_json(const model::Ender& ender) {
   return json;
 }
 
-// Leaves out fields that do not apply to this wait, to keep the file small: there is a row for each thread.
+// Leaves out fields that do not apply to this wait. This keeps the file small, because each thread has a row.
 Json wait_to_json(const model::Wait& wait) {
   Json json{{"tid", wait.tid},
             {"name", wait.name},

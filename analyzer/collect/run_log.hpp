@@ -1,5 +1,5 @@
-// run.json: what `forksight run` saw of a process tree from outside. The file is in the folder of the run, beside the
-// traces. `forksight report` reads it, so that it can report later what `run` found.
+// The run log, run.json: what `forksight run` saw of a process tree from outside. The file is in the folder of the run,
+// beside the traces. It lets `forksight report` tell later what `run` found.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct LoggedProcess {
   model::Liveness liveness = model::Liveness::kUnknown;
   std::uint64_t stuck_for_ms = 0;
   std::vector<model::Wait> waits;
-  std::int32_t waits_for_pid = 0;  // 0: it waits for no process
+  std::int32_t waits_for_pid = 0;  // 0: the process waits for no process
   std::uint64_t waits_for_start_ticks = 0;
   std::string waits_via;
   std::optional<int> exit_status;     // as wait(2) returns it
@@ -51,7 +51,7 @@ struct LoggedEnd {
 };
 
 struct RunLog {
-  files::Owner owner;  // of the file from which the log was read
+  files::Owner owner;  // the owner of the file from which the log was read
   std::vector<std::string> command;
   std::string started_at;  // ISO 8601 with the offset from UTC
   std::string host;
@@ -66,12 +66,12 @@ std::string to_json(const RunLog& log);
 Result<RunLog> parse_run_log(std::string_view text);
 Result<RunLog> read_run_log(const std::filesystem::path& file);
 
-// Replaces run.json in `folder` by rename: a reader sees the old one or the new one.
+// Replaces run.json in `folder` by rename. So a reader sees either the old file or the complete new file.
 Result<std::filesystem::path> write_run_log(const std::filesystem::path& folder, const RunLog& log);
 
-// Adds the facts of the log to the processes with the same host, pid and start time. If one side does not know the host
-// or the start time, every value of the other side matches. Adds the processes that no trace has. A second merge of the
-// same log changes nothing.
+// Adds the facts of the log to the model. A logged process and a process of the model are the same if host, pid and
+// start time agree. A host or start time that is not known agrees with every value. Adds the processes that no trace
+// has. If the same log is merged twice, the second merge changes nothing.
 void merge_run_log(model::Model& model, RunLog log);
 
 }  // namespace forksight::collect

@@ -12,7 +12,8 @@ bool is_same_host(const model::Process& process, const RunLog& log) {
   return process.host.empty() || log.host.empty() || process.host == log.host;
 }
 
-// The processes by pid. With this index, the log of a run of many thousands of processes is merged in linear time.
+// Maps pids to processes. A run may have many thousands of processes. With this index, the time to merge its log grows
+// only linearly.
 using ByPid = std::multimap<std::int32_t, model::ProcessId>;
 
 // Returns the process with this pid and start time. If there is none, returns a process with this pid, provided that
@@ -30,9 +31,9 @@ std::optional<model::ProcessId> find_process(const model::Model& model, const By
   return found;
 }
 
-// True if the process has called exec since its trace began: the log, which was written later than the trace, shows
-// another program, or the shim at another address. Only the file names of programs are compared, because after a
-// chroot() the paths differ. The trace may have only the beginning of a long path.
+// True if the process has called exec since its trace began. The log was written later than the trace. It then shows
+// another program, or the shim at another address. Only the file names of programs are compared, because the paths
+// differ after a chroot(). The trace may have only the beginning of a long path.
 bool is_other_image(const model::Process& process, const LoggedProcess& logged) {
   const auto name_of = [](const std::string& path) { return std::string_view(path).substr(path.rfind('/') + 1); };
   const std::string_view traced = name_of(process.exe);
@@ -42,8 +43,8 @@ bool is_other_image(const model::Process& process, const LoggedProcess& logged) 
   return process.shim_start != 0 && logged.shim_start && *logged.shim_start != process.shim_start;
 }
 
-// Marks touches as returned if their threads have gone on since. If a signal handler jumped out of the call, no record
-// says that the call returned.
+// Marks a touch as returned if its thread has gone on since. If a signal handler jumped out of the call, no record says
+// that the call returned.
 void end_calls(model::Model& model, model::ProcessId id, const LoggedProcess& logged) {
   if (logged.went_on.empty()) return;
   for (model::Touch& touch : model.touches) {
@@ -52,8 +53,8 @@ void end_calls(model::Model& model, model::ProcessId id, const LoggedProcess& lo
   }
 }
 
-// Called for a process that has called exec. Removes its running atfork handlers, and marks its touches as returned:
-// they belong to the old program.
+// Called for a process that has called exec. Removes the atfork handlers that were running in the old program, and
+// marks the touches of the old program as returned.
 void end_image(model::Model& model, model::ProcessId id) {
   std::erase_if(model.handler_runs, [&](const model::HandlerRun& run) { return run.process == id; });
   for (model::Touch& touch : model.touches) touch.returned = touch.returned || touch.process == id;

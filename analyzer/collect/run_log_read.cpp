@@ -274,8 +274,8 @@ LoggedEnd read_end(const Json& json, Problem& problem) {
   return end;
 }
 
-// Builds the JSON tree of the log. As soon as a process, a wait or an end is complete, it is moved from the tree to the
-// RunLog. So the tree stays small however long the log is. The parser stops at the first error.
+// Builds the JSON tree of the log. When a process, a wait or an end is complete, it is moved from the tree to the
+// RunLog. So the tree stays small, even if the log is long. The parser stops at the first error.
 class RunLogParser : public nlohmann::json_sax<Json> {
  public:
   RunLogParser(RunLog& log, Problem& problem) : log_(log), problem_(problem) {}
@@ -317,8 +317,9 @@ class RunLogParser : public nlohmann::json_sax<Json> {
   }
 
  private:
-  // The size of `open_`, which is the number of open lists and objects, at four places: a key of the log, an item of a
-  // list in the log, a key of such an item, and an item of a list in such an item.
+  // The parser recognises its place in the log by the size of `open_`, the number of open lists and objects. These are
+  // the sizes at four places: a key of the log, an item of a list in the log, a key of such an item, and an item of a
+  // list in such an item.
   static constexpr std::size_t kKeyOfLog = 1;
   static constexpr std::size_t kRow = 2;
   static constexpr std::size_t kKeyOfProcess = 3;
@@ -405,7 +406,8 @@ Result<RunLog> parse_run_log(std::string_view text) {
   reader.text("started_at", log.started_at);
   reader.text("host", log.host);
   reader.texts("limits", log.limits);
-  // Items that are still in these lists are not objects. Reading one reports the error.
+  // An item that is still in one of these lists is not an object. read_process() or read_end() reports this as an
+  // error.
   reader.for_each("processes", [&](const Json& process) { read_process(process, problem); });
   reader.for_each("ends", [&](const Json& end) { read_end(end, problem); });
   if (!problem.text.empty()) return Error{problem.text};

@@ -1,5 +1,5 @@
-// What the readers of one trace share: the file, the model that they fill, a table of what each record became in the
-// model, and a table of the process that each pid belongs to.
+// What the readers of one trace share: the trace file, the model that they fill, and two tables. One table says what
+// each record became in the model. The other says to which process each pid belongs.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace forksight::collect {
 
-// What a record became in the model. `index` is an index in a list. The type decides which list this is:
+// What a record became in the model. `index` is an index in a list. The type of the record decides which list this is:
 //   kStack: the records of the file
 //   kHeld, kInFlight: a list of their fork
 //   kShareUse: a list of its share
@@ -39,9 +39,9 @@ class TraceContext {
   model::ForkId first_fork() const { return first_fork_; }  // the first fork of this file
   model::ThreadId first_thread() const { return first_thread_; }
 
-  // Returns what the record at `reference` became. Returns nullopt if `reference` is 0, which means that there is no
-  // such record. Also returns nullopt if bind() has entered no record of this type at that offset. bad_references()
-  // counts such references.
+  // Returns what the record at `reference` became in the model. Returns nullopt if `reference` is 0, which means that
+  // there is no such record. Also returns nullopt if bind() was not called for a record of this type at that offset.
+  // bad_references() counts how often the second case happened.
   std::optional<Target> find(std::uint64_t reference, trace::RecordType type);
   bool is_of_type(std::uint64_t reference, trace::RecordType type) const;
   std::uint64_t bad_references() const { return bad_references_; }

@@ -39,7 +39,7 @@ std::vector<std::string> split_arguments(const std::string& joined) {
 
 }  // namespace
 
-// Reads the file instead of mapping it: if another process truncates a mapped file, access to it causes a SIGBUS.
+// Reads the file and does not map it. If another process truncates a mapped file, access to the mapping raises SIGBUS.
 Result<TraceFile> TraceFile::read(const files::Reader& /*reader*/, const std::filesystem::path& path) {
   const files::Descriptor file = files::open_regular(path.string());
   if (!file && errno == EINVAL) return Error{path.string() + ": not a regular file, so not a forksight trace"};

@@ -1,5 +1,5 @@
-// A trace file as untrusted bytes: its header, and the chain of its committed records. Every record that it returns has
-// its fixed part and its whole tail. The reader must check references between records.
+// A trace file as untrusted bytes: its header, and its committed records. Every record that TraceFile returns has its
+// fixed part and its whole tail. TraceFile does not check references between records.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +37,8 @@ struct TraceInfo {
 
 class TraceFile {
  public:
-  // The error is one sentence that names the file. A file that its writer has not finished creating has no records.
+  // The error is one sentence that names the file. If the writer has not finished creating the file, the result has no
+  // records.
   static Result<TraceFile> read(const files::Reader& reader, const std::filesystem::path& path);
   static Result<TraceFile> parse(std::string name, std::vector<std::byte> bytes);
 
@@ -53,9 +54,9 @@ class TraceFile {
   // The bytes of the file. Empty if its writer has not finished creating it.
   std::span<const std::byte> bytes() const { return bytes_; }
   // True if records that matter may be missing. For example, if the record of the end of a touch is missing, the call
-  // seems not to have returned.
+  // wrongly seems not to have returned.
   bool has_gaps() const { return has_gaps_; }
-  // What is missing or strange. Each is one sentence, which starts with the file name.
+  // What is missing or strange in the file. Each limit is one sentence, which starts with the file name.
   const std::vector<std::string>& limits() const { return limits_; }
 
  private:

@@ -106,7 +106,7 @@ void TraceReader::read_record(const TraceRecord& record) {
     case RecordType::kTimer: return read_timer(trace_, record);
     case RecordType::kFileLock: return read_file_lock(trace_, record);
     case RecordType::kChildEnd: return forks_.read_child_end(record);
-    // Needs no reader: a later module at the same addresses replaces the module that is gone.
+    // kModuleGone needs no reader: a later module at the same addresses replaces the module that is gone.
     case RecordType::kModuleGone:
     // Only the writers of the trace use kRecent records.
     case RecordType::kRecent:

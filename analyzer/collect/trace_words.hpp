@@ -1,5 +1,5 @@
-// Checks the enumerators of the trace format, and converts them to those of the model. Also describes the notes of a
-// trace.
+// Checks the enumerators of the trace format, and converts them to those of the model. Also puts the notes of a trace
+// into words.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace forksight::collect {
 
-// False for a value that this build does not know. Such a value comes from a newer writer, and its meaning must not be
+// False if this build does not know the value. Then a newer writer wrote the value, and its meaning must not be
 // guessed.
 bool is_known(trace::LockKind kind);
 bool is_known(trace::TouchKind kind);
