@@ -32,8 +32,8 @@ constexpr int kMaxEnumerators = 64;
 template <class Object, class Struct>
 concept Of = std::same_as<std::remove_const_t<Object>, Struct>;
 
-// These functions list the members of each structure, for writing and for reading. They call the visitor with each
-// member and its name.
+// Each visit_members() lists the members of one structure. Code that writes JSON and code that reads JSON both use
+// these lists. The visitor is called with the name of each member and the member itself.
 
 template <class Visitor, Of<model::Frame> Frame>
 void visit_members(Visitor& visit, Frame& frame) {
@@ -198,7 +198,7 @@ class Writer {
   Written json_ = Written::object();
 };
 
-// Thrown at the first error. Then none of the findings of the text are used.
+// Thrown at the first error. No finding of a text with an error is used.
 struct Malformed {
   std::string what;
 };
@@ -321,7 +321,7 @@ ToldFindings read_document(const Read& json, std::string_view schema) {
   for (const Read& item : Reader::list_of(document.member("findings"), "findings")) {
     Finding& finding = told.findings.emplace_back();
     Reader reader(item, ids);
-    reader("outcome", finding.outcome);  // the name of the member for `harm` depends on the outcome
+    reader("outcome", finding.outcome);  // the name under which `harm` is read depends on the outcome
     visit_members(reader, finding);
     if (finding.harm == Certainty::kUnknown) throw Malformed{"a finding that claims nothing"};
   }

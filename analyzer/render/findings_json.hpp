@@ -1,4 +1,4 @@
-// Writes findings as JSON, and reads them from JSON. Only this file contains the names of the members.
+// Writes findings as JSON, and reads findings from JSON. Only findings_json.cpp contains the names of the members.
 // docs/report.schema.json describes the members for users.
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace forksight::render {
 
-// Findings to write, or findings that were read. After reading, a process has only the members that process_to_json()
-// writes.
+// Findings to write, or findings that were read. If they were read, their processes have only the members that
+// process_to_json() writes.
 struct ToldFindings {
   std::vector<model::Process> processes;
   std::vector<Finding> findings;  // each finding refers to its processes by their index in `processes`
@@ -31,8 +31,8 @@ std::string tell_findings(std::string_view schema, const ToldFindings& told);
 std::string document_text(const nlohmann::ordered_json& document);
 
 // Reads findings from a document of tell_findings(), or from a report. The text is hostile input: sizes, types and
-// words are checked. Other members of the document are ignored. The text has no member for Finding::may_be_intended,
-// because the program that wrote the text has left out findings with may_be_intended.
+// words are checked. Other members of the document are ignored. No member says whether Finding::may_be_intended is set,
+// because diagnose() drops such findings before they are written.
 Result<ToldFindings> read_findings(std::string_view schema, std::string_view text);
 
 }  // namespace forksight::render

@@ -22,8 +22,8 @@ std::string escape(std::string_view text, bool is_property) {
 
 namespace fs = std::filesystem;
 
-// Finds a file with a relative name in the working directory or the workspace. Empty if it is in neither of them: the
-// file may be the source of a library that was compiled elsewhere.
+// Finds a file with a relative name in the working directory or the workspace. Returns an empty path if neither has the
+// file. Then the file may be the source of a library that was compiled elsewhere.
 fs::path find_file(const std::string& file, const Sources& sources) {
   if (fs::path(file).is_absolute()) return file;
   std::error_code ignored;
@@ -74,7 +74,7 @@ std::string render_step_summary(std::string_view headline, std::string_view text
   std::string section = fmt::format("### forksight: {}\n", printable(headline));
   const bool is_cut = text.size() > kMostSummary;
   if (is_cut) text = text.substr(0, text.rfind('\n', kMostSummary) + 1);
-  // In Markdown, a line that begins with four blanks is code, no matter what it contains.
+  // In Markdown, a line that begins with four blanks is shown as code, no matter which characters it contains.
   for (std::size_t start = 0; start < text.size();) {
     const std::size_t end = std::min(text.find('\n', start), text.size());
     section += fmt::format("{}    {}\n", start == 0 ? "\n" : "", printable(text.substr(start, end - start)));

@@ -1,4 +1,4 @@
-// What CI systems show of a job: annotations and a step summary on GitHub, a JUnit document everywhere.
+// What CI systems show of a job. GitHub shows annotations and a step summary. Many CI systems show a JUnit document.
 #pragma once
 
 #include <cstddef>
@@ -11,24 +11,25 @@
 
 namespace forksight::render {
 
-// Absolute folders with sources. GitHub shows an annotation only for files of the workspace. File names may be relative
-// to either folder.
+// Absolute folders that contain sources. GitHub shows an annotation only for a file in the workspace. A relative file
+// name in a stack may be relative to either folder.
 struct Sources {
   std::filesystem::path workspace;
   std::filesystem::path cwd;
 };
 
-// Returns a workflow command of GitHub for each finding. The annotation gets the place of the innermost frame of the
+// Returns a workflow command of GitHub for each finding. The place of the annotation is the innermost frame of the
 // finding's stack whose file is in the workspace. If there is no such frame, the culprit's stack is searched in the
 // same way. If the culprit's stack has no such frame either, the annotation has no place.
 std::string render_annotations(const std::vector<Finding>& findings, const Sources& sources);
 // Returns a workflow command for an error without a place.
 std::string render_annotation(std::string_view sentence);
 
-// GitHub drops the summaries of a step if they are longer than 1024 KiB together.
+// GitHub drops the summaries of a step if all of them together are longer than 1024 KiB.
 inline constexpr std::size_t kMostSummary = std::size_t{256} * 1024;
 
-// Returns a section for a step summary, in Markdown. `text` is shown as code, and cut at kMostSummary.
+// Returns a section for a step summary, in Markdown. `text` is shown as code. If it is longer than kMostSummary, it is
+// cut at the end of a line.
 std::string render_step_summary(std::string_view headline, std::string_view text);
 
 enum class JobState {

@@ -1,4 +1,4 @@
-// Writes the report for machines. docs/report.schema.json describes it.
+// Writes the JSON report, which is for programs. docs/report.schema.json describes this report.
 #pragma once
 
 #include <string>

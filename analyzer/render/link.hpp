@@ -6,8 +6,8 @@
 
 namespace forksight::render {
 
-// Returns a URI like "file://host/a/b%20c". Every byte except letters, digits and "-._~/" is encoded, so that no path
-// can end the escape sequence that contains it. "" if the path is not absolute.
+// Returns a URI like "file://host/a/b%20c"; "" if the path is not absolute. Every byte of the path except letters,
+// digits and "-._~/" is encoded. So no path can end the escape sequence that contains the URI.
 std::string file_uri(std::string_view host, std::string_view path);
 
 std::string link_start(std::string_view uri);

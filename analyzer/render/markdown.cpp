@@ -103,7 +103,7 @@ class Layout {
   }
 
  private:
-  // A paragraph or an item may have several lines of source.
+  // Adds the paragraph or list item that was collected in `block_`, possibly from several lines of source.
   void end_block() {
     if (!block_.empty()) page_.paragraph(Style::kPlain, strip_inline(block_), is_item_ ? kBulletIndent : 0);
     block_.clear();

@@ -9,9 +9,9 @@
 namespace forksight::render {
 
 // Reads the parts of Markdown that the pages use: headings, paragraphs, lists, blocks of code, tables, bold words and
-// links. Text is wrapped; code is not wrapped. A row of a table becomes an item. The item begins with the first cell.
-// Each further cell that is not empty becomes a paragraph, which begins with the name of the cell's column. A link
-// becomes its text.
+// links. Text is wrapped, but code is not. A link becomes its text. Each row of a table becomes a list item. The item
+// begins with the first cell of the row. Each further cell that is not empty becomes a paragraph of the item. This
+// paragraph begins with the heading of the cell's column.
 std::string render_markdown(std::string_view text, const Paper& paper);
 
 }  // namespace forksight::render

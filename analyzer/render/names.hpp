@@ -1,4 +1,4 @@
-// The words with which reports name the values of enumerations.
+// The words that reports use for the values of enumerations.
 #pragma once
 
 #include "diagnose/finding.hpp"

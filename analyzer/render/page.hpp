@@ -1,5 +1,5 @@
-// Lays out the lines of a text report. They are wrapped with a hanging indent, and coloured if the user wants that.
-// Control characters in names are shown as \xNN.
+// Lays out the lines of a text report. The lines are wrapped with a hanging indent, and coloured if the user wants
+// colour. Control characters in names are shown as \xNN.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,13 @@ namespace forksight::render {
 
 enum class Style { kPlain, kBold, kBad, kWarn, kGood, kFaint };
 
-// Properties of the output that the text is written for.
+// What is known about the output to which the text is written.
 struct Paper {
   bool colour = false;
-  // The number of columns, from the terminal or from COLUMNS. If there is none, text wraps at 100 columns, and
+  // The number of columns, from the terminal or from COLUMNS. If it is not known, text wraps at 100 columns. Then
   // headlines are not wrapped, so that each headline can be understood alone in a log.
   std::optional<std::size_t> columns = {};
-  // The name of this host, for links to files. If there is none, there are no links. There are no links without colour
-  // either.
+  // The name of this host, for links to files. Without a name, or without colour, there are no links.
   std::optional<std::string> link_host = {};
 };
 
@@ -31,29 +30,29 @@ struct Row {
   std::string_view path = {};   // an absolute path that exists; "": no link
 };
 
-// Lays out a report. A word that is wider than the page is not cut, so that users can copy paths.
+// Lays out a report. A word that is wider than the page is not cut, so that users can copy long paths.
 class Page {
  public:
   explicit Page(const Paper& paper);
 
-  // Adds a line that is not wrapped if the width of the page is not known.
+  // Adds a headline. It is not wrapped if the width of the page is not known.
   void headline(Style style, std::string_view text);
-  // Adds text. Its first line begins at column `indent`. Further lines begin two columns further to the right, but at
-  // column 0 if `indent` is 0.
+  // Adds a paragraph. Its first line begins at column `indent`. The other lines begin two columns further to the right,
+  // but at column 0 if `indent` is 0.
   void paragraph(Style style, std::string_view text, std::size_t indent = 0);
   void blank() { out_ += '\n'; }
-  // Adds a line of code. It is never wrapped, and keeps its blanks.
+  // Adds a line of code, which is never wrapped and keeps its blanks.
   void literal(std::string_view text, std::size_t indent);
-  // Adds "  Label       text", wrapped; further lines begin under the text. `label` here and `mark` below are texts of
-  // forksight, in ASCII.
+  // Adds "  Label       text", wrapped. Further lines begin under the text. `label` is always a text of forksight
+  // itself, in ASCII. So is `mark` in item().
   void labelled(std::string_view label, std::string_view text);
-  // Adds "    mark text", wrapped; further lines begin under the text.
+  // Adds "    mark text", wrapped. Further lines begin under the text.
   void item(Style mark_style, std::string_view mark, std::string_view text);
-  // Adds "        label item"; each further item has a line of its own, under the first item.
+  // Adds "        label item". Each further item has a separate line, under the first item.
   void list(std::string_view label, const std::vector<std::string>& items);
-  // Adds "      name            place note": in two columns, or in several lines if the page is too narrow.
+  // Adds "      name            place note" in two columns. If the page is too narrow, adds several lines.
   void row(const Row& row);
-  // Adds "      (text)", faint, in place of rows that are left out.
+  // Adds "      (text)", faint. This stands for rows that are left out.
   void aside(std::string_view text);
 
   std::string take() { return std::move(out_); }
@@ -62,7 +61,7 @@ class Page {
   void put(Style style, std::string_view printable_text);
   void pad(std::size_t to_column);
   void end_line();
-  // Writes words from the current column on; further lines begin at `indent`.
+  // Writes words from the current column on. Further lines begin at `indent`.
   void flow(Style style, std::string_view printable_text, std::size_t indent);
   void put_place(const Row& row, std::string_view printable_place);
 

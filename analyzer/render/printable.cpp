@@ -40,7 +40,7 @@ std::size_t sequence_length(std::string_view text, std::uint32_t& code_point) {
   return code_point < smallest || code_point > 0x10ffff || is_surrogate ? 0 : length;
 }
 
-// True for C0, DEL, C1, separators of lines, and characters that change the direction of a line.
+// True for C0, DEL, C1, line separators, and characters that change the direction of text.
 bool is_control(std::uint32_t code_point) {
   return code_point < 0x20 || (code_point >= 0x7f && code_point < 0xa0) ||
          (code_point >= 0x202a && code_point <= 0x202e) || (code_point >= 0x2066 && code_point <= 0x2069) ||

@@ -10,9 +10,9 @@ namespace forksight::render {
 // not UTF-8 become \xNN.
 std::string printable(std::string_view text);
 
-// Takes a complete JSON text. The control characters that printable() replaces become \uXXXX, which has the same
-// meaning in JSON. ASCII does not change, because its control characters are already escaped in JSON. So a document
-// that is shown on a terminal or in a web page cannot change the direction of its lines.
+// Replaces the control characters that printable() replaces by \uXXXX, which has the same meaning in JSON. `json` must
+// be a complete JSON text. ASCII characters do not change, because JSON contains ASCII control characters only in
+// escaped form. So a document that is shown on a terminal or in a web page cannot change the direction of its lines.
 std::string escape_json_controls(std::string_view json);
 
 // Returns the number of columns that the text takes on a terminal. Each code point counts as one column.

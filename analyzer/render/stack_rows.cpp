@@ -19,7 +19,8 @@ namespace {
 
 using words::Whose;
 
-// All frames of the user are shown, except those in the middle of a deep recursion.
+// If a stack has more than kMostInner + kMostOuter frames of the user, only the innermost and outermost are shown. Such
+// a stack is usually a deep recursion.
 constexpr std::size_t kMostInner = 16;
 constexpr std::size_t kMostOuter = 8;
 constexpr std::size_t kMostForeign = 6;  // rows of a stack in which no frame is the user's
@@ -35,7 +36,7 @@ std::string shorten(const std::string& file, const std::filesystem::path& cwd) {
   return file.starts_with(base) ? file.substr(base.size()) : file;
 }
 
-// Only an absolute path means the same file for each program that opens it.
+// True for an absolute path of a file that exists. Another program may resolve a relative path differently.
 bool can_link(const std::string& file) {
   std::error_code ignored;
   return file.starts_with('/') && std::filesystem::is_regular_file(file, ignored);
@@ -58,7 +59,7 @@ void add_frame(Page& page, const model::Frame& frame, const TextOptions& options
             .path = is_linked ? std::string_view(frame.file) : std::string_view()});
 }
 
-// Adds a line such as "(10 frames of libtorch_cpu.so, libgomp.so.1)". The library with most frames comes first.
+// Adds a line such as "(10 frames of libtorch_cpu.so, libgomp.so.1)". The library with the most frames comes first.
 void fold(Page& page, Frames frames) {
   std::vector<std::pair<std::string, std::size_t>> counts;
   for (const model::Frame& frame : frames) {
@@ -89,7 +90,7 @@ std::vector<bool> choose(Frames frames) {
       std::ranges::any_of(frames, [](const auto& frame) { return words::whose(frame) == Whose::kUser; });
   const bool has_library =
       std::ranges::any_of(frames, [](const auto& frame) { return words::whose(frame) == Whose::kLibrary; });
-  // If no frame is the user's, the lines of Python code say more than the functions of the interpreter.
+  // If no frame is the user's, the Python frames say more than the functions of the interpreter.
   const bool has_python = std::ranges::any_of(frames, &model::Frame::python);
   const auto is_telling = [&](const model::Frame& frame) {
     return has_python ? frame.python : !has_library || words::whose(frame) == Whose::kLibrary;
@@ -105,8 +106,8 @@ std::vector<bool> choose(Frames frames) {
       ++seen;
     }
   }
-  // A line that folds a single frame is no shorter than the row of that frame, so a single frame of a library gets its
-  // row. A single frame of a runtime is folded, because the name of the runtime says enough.
+  // If a line stands for only one frame, it is no shorter than the row of that frame. So a single frame of a library
+  // gets its row. A single frame of a runtime does not get a row, because the name of the runtime says enough.
   for (std::size_t i = 0; i < frames.size(); ++i) {
     const bool is_alone = (i == 0 || is_shown[i - 1]) && (i + 1 == frames.size() || is_shown[i + 1]);
     const bool has_name = words::whose(frames[i]) == Whose::kLibrary && !frames[i].function.empty();
@@ -121,7 +122,8 @@ void add_stack(Page& page, const model::Stack& stack, const TextOptions& options
   if (!stack.known()) return;
   const Frames frames(stack.frames);
   const std::vector<bool> is_shown = options.full ? std::vector<bool>(frames.size(), true) : choose(frames);
-  // The frames that started the thread tell the user nothing. They are shown only if no frame is the user's.
+  // The frames that started the thread tell the user nothing, so they are left out. They stay if no frame is the
+  // user's, or if the user asked for all frames.
   const std::size_t user_end = words::find_user_part(stack).second;
   const std::size_t end = user_end == 0 || options.full ? frames.size() : user_end;
   for (std::size_t i = 0; i < end;) {

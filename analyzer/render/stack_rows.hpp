@@ -1,5 +1,5 @@
-// Shows a stack on a page. Each frame of the user has a row, and the frames between these are folded into one line. The
-// JSON report has all frames.
+// Shows a stack on a page. Each frame of the user has a row. One line stands for all frames between two of these rows.
+// The JSON report has all frames.
 #pragma once
 
 #include "model/stack.hpp"
@@ -8,10 +8,10 @@
 
 namespace forksight::render {
 
-// Adds the stack to the page; adds nothing if no frame is known. The paths of sources below `options.cwd` are shown
-// relative to it. With `options.full` every frame has its row. Otherwise consecutive frames of libraries and runtimes
-// become one line, "(10 frames of libtorch_cpu.so, libgomp.so.1)", and the frames of the runtime that started the
-// thread are left out. If no frame is the user's, some of the innermost frames are shown.
+// Adds the stack to the page; adds nothing if no frame is known. If a source file is below `options.cwd`, its path is
+// shown relative to `options.cwd`. With `options.full` every frame has a row. Otherwise consecutive frames of libraries
+// and runtimes become one line, "(10 frames of libtorch_cpu.so, libgomp.so.1)". The frames of the runtime that started
+// the thread are then left out. If no frame is the user's, some of the innermost frames are shown.
 void add_stack(Page& page, const model::Stack& stack, const TextOptions& options);
 
 }  // namespace forksight::render

@@ -55,14 +55,14 @@ class TextReport {
 
  private:
   void head() {
-    // A fork of a process with one thread is recorded only for one of these reasons: output that the process had not
-    // written, files that it shares with its child, or random numbers that the child draws.
+    // If a process with one thread forks, the fork is recorded only for one of these reasons: the process has output
+    // that it has not written, it shares files with the child, or the child draws random numbers.
     const bool only_threads = model_.unflushed.empty() && model_.shares.empty() && model_.draws.empty();
     const bool had_threads = only_threads || std::ranges::all_of(model_.forks, [](const model::Fork& fork) {
                                return fork.lost_threads.size() + fork.unknown_threads > 0;
                              });
-    // An inferred fork that lost no thread is not counted. It is in the model only because of a lock that an ended
-    // thread still held.
+    // An inferred fork that lost no thread is not counted. The model contains it only because a thread that had ended
+    // still held a lock.
     const auto count = static_cast<std::size_t>(std::ranges::count_if(model_.forks, [](const model::Fork& fork) {
       return !fork.is_inferred || fork.lost_threads.size() + fork.unknown_threads > 0;
     }));
@@ -101,7 +101,8 @@ class TextReport {
     page_.labelled("More", fmt::format("forksight explain {}   (fingerprint {})", finding.rule, finding.fingerprint));
   }
 
-  // Describes the hazards that were cured. The text is short, because nothing is broken now. It says what to change.
+  // Describes the hazards that were cured. The text is short, because a cured hazard did no harm. It says what to
+  // change in the program.
   void cured(std::size_t number) {
     bool is_first = true;
     for (const Finding& finding : findings_) {
@@ -118,7 +119,7 @@ class TextReport {
       if (finding.stack.known()) page_.labelled("Where", "");
       stack(finding.stack);
       if (finding.processes.size() > 1) page_.labelled("Found in", places(finding));
-      // Shows only those sentences of the chain that say what forksight did, and what that risks.
+      // Shows only the sentences of the chain that say what forksight did, and what risk that brings.
       page_.labelled("How", "");
       for (const std::string& sentence : finding.chain) {
         if (sentence.starts_with("forksight ")) page_.item(Style::kFaint, "-", sentence);
@@ -143,7 +144,8 @@ class TextReport {
     std::string text = is_first ? fmt::format("process {}", process.pid)
                                 : fmt::format("thread {}{} of process {}", finding.tid,
                                               words::quoted(finding.thread_name), process.pid);
-    // The kernel cuts the name of a program after 15 bytes, so the thread's name may be the beginning of `program`.
+    // The kernel cuts a thread's name after 15 bytes. So the name of the first thread may be the beginning of
+    // `program`.
     if (is_first && !program.starts_with(finding.thread_name)) text += words::quoted(finding.thread_name);
     if (!program.empty()) text += fmt::format(" ({})", program);
     if (process.rank >= 0) text += fmt::format(", rank {}", process.rank);
@@ -193,8 +195,8 @@ class TextReport {
                                 : culprit.is_at_fork   ? std::string("; at the fork it was here:")
                                 : culprit.is_now       ? std::string("; it is now here:")
                                                        : fmt::format("; it {} here:", verb);
-      // If a lock does not record its holder, the rule guesses the holder. For example, a rwlock does not record its
-      // readers.
+      // If the cause is only possible, the lock may not record its holder. Then the rule guesses the holder. For
+      // example, a rwlock does not record its readers.
       const char* const guess = finding.cause == Certainty::kPossible ? "possibly " : "";
       page_.labelled(culprit.is_waited_for ? "Waited for by" : "Held by", guess + held + where);
     } else if (culprit.stack.known()) {

@@ -1,5 +1,5 @@
-// One screen for each finding, for a person with a hung job: what hangs, what it waits for, who holds that, why the
-// holder cannot release it, and what to do.
+// Renders the report for a person whose job hangs. Each finding takes about one screen. It says what hangs, what the
+// thread waits for, who holds that object, why the holder cannot release it, and what to do.
 #pragma once
 
 #include <filesystem>
@@ -15,25 +15,25 @@ namespace forksight::render {
 
 struct TextOptions : Paper {
   bool full = false;          // shows every frame of every stack
-  std::filesystem::path cwd;  // paths below this folder are shown relative to it; empty: no change
+  std::filesystem::path cwd;  // a path below this folder is shown relative to it; empty: paths are not changed
 };
 
 // Returns the report as text. The text ends with a newline, and contains no control characters from traces.
-// `unexplained`: a sentence for each process that hangs and that no finding explains.
+// `unexplained` has one sentence for each hanging process that no finding explains.
 std::string render_text(const model::Model& model, const std::vector<Finding>& findings,
                         const TextOptions& options = {}, const std::vector<std::string>& unexplained = {});
 
-// Renders one line from forksight itself. It is wrapped only if the width of the page is known.
+// Renders a message of forksight itself. The message is wrapped only if the width of the page is known.
 std::string render_line(std::string_view text, const TextOptions& options = {});
 
-// Renders a title, and an item for each of `lines`.
+// Renders a title, and then an item for each of `lines`.
 std::string render_list(std::string_view title, const std::vector<std::string>& lines, const TextOptions& options = {});
 
-// Merges sentences about what could not be seen. If several sentences make the same statement about different files,
-// they become one sentence.
+// Merges sentences about what could not be seen. If several sentences say the same about different files, they become
+// one sentence.
 std::vector<std::string> merge_limits(const std::vector<std::string>& limits);
 
-// Merges these sentences and renders them for the end of a report; "" if there are none.
+// Merges the sentences as merge_limits() does. Renders them for the end of a report; "" if `limits` is empty.
 std::string render_limits(const std::vector<std::string>& limits, const TextOptions& options = {});
 
 }  // namespace forksight::render

@@ -74,7 +74,7 @@ std::string describe(const model::Ender& ender, const model::Process& own, const
   return {};
 }
 
-// Returns one line for each ender. Equal lines appear once.
+// Returns one line for each ender. If several enders have the same line, it appears once.
 std::vector<std::string> list_enders(const model::Process& own, const model::Wait& wait) {
   std::vector<std::string> lines;
   for (const model::Ender& ender : wait.enders) {

@@ -6,10 +6,10 @@
 
 namespace forksight::render {
 
-// Escapes the text of an attribute or of an element.
+// Escapes a text that is an attribute or the content of an element.
 std::string escape_xml(std::string_view text);
 
-// Escapes the text of an element. Keeps the line breaks, and ends the last line with a newline.
+// Escapes a text that is the content of an element. Keeps the line breaks, and ends the last line with a newline.
 std::string escape_xml_lines(std::string_view text);
 
 }  // namespace forksight::render
