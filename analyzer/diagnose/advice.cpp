@@ -18,7 +18,8 @@
 namespace forksight {
 namespace {
 
-// A context is a framework or language, and the advice for it. A mark says which part of a stack shows the context.
+// A context is a framework or language together with the advice for it. A mark says which part of a stack shows the
+// context.
 enum class Mark {
   kPythonFile,  // the text is in the file of a Python frame
   kFunction,    // a native function begins with the text
@@ -28,12 +29,12 @@ enum class Mark {
 // What a finding is about. Each remedy is for one kind of trouble.
 enum class Trouble {
   kCopiedState,  // a forked child hangs on state that its fork broke
-  kLostTask,     // such a child that does not run Python and waits for threads that its fork did not copy
+  kLostTask,     // a lost-thread-pool or lost-wakeup of a child that does not run Python
   kFullPipe,     // a child writes to a pipe, and its parent waits for the child to end
 };
 
-// `by` is the variant of a case that follows the remedy, and about which forksight must report nothing. The case
-// itself, without the remedy, expects a finding of `rule`.
+// A test of a remedy. The case of `rule` expects a finding of `rule`. `by` is the variant of this case that follows the
+// remedy, and about which forksight must report nothing.
 struct Test {
   std::string_view rule;
   std::string_view by;
@@ -43,13 +44,14 @@ struct Context {
   Trouble trouble;
   Mark mark;
   std::string_view text;
-  std::string_view then;    // what the parent does, and what is lost, when the user ends the worker; "{}": parent's pid
+  // What the parent does, and which work is lost, when the user ends the worker. "{}" stands for the pid of the parent.
+  std::string_view then;
   std::string_view remedy;  // how to start workers without the broken state
   std::array<Test, 2> tests = {};
 };
 
-// The first context that a stack shows is used. So a framework comes before the framework that it is built on. The test
-// suite.tested_fixes reads `tests`.
+// forksight uses the first context of this table that a stack shows. So a framework comes before the framework that it
+// is built on. The test suite.tested_fixes reads `tests`.
 constexpr std::array kContexts{
     Context{Trouble::kCopiedState, Mark::kPythonFile, "/torch/utils/data/",
             "the DataLoader in process {} then raises a RuntimeError, and the batches that are not delivered are lost.",
@@ -138,12 +140,12 @@ bool shows(const model::Stack& stack, const Context& context) {
 }
 
 // Returns the stacks that may show the context. For kFullPipe these are the stacks of all waiting threads of the
-// finding's processes. For other kinds of trouble they are the stack of the hanging thread and the stack of the fork.
+// finding's processes. For other kinds of trouble these are the stack of the hanging thread and the stack of the fork.
 std::vector<const model::Stack*> find_stacks(const model::Model& model, const Finding& finding, Trouble trouble) {
   std::vector<const model::Stack*> stacks;
   if (trouble != Trouble::kFullPipe) {
     // The worker's own stack contains the parent's frames that led to the fork. If the worker's stack is cut off, the
-    // stack of the fork shows these frames.
+    // stack of the fork still shows these frames.
     stacks.push_back(&finding.stack);
     stacks.push_back(&finding.fork->stack);
   } else {
@@ -183,13 +185,13 @@ const Context* find_context(const model::Model& model, const Finding& finding, T
   return context == kContexts.end() ? nullptr : &*context;
 }
 
-// True if the process still exists, will never go on, and can be ended by the user.
+// True if the process still exists, is proven never to go on, and may be ended by the user.
 bool can_be_ended(const model::Process& process) {
   return is_proven_dead(process) && !has_ended(process) && !process.is_core && !process.killed_by_run;
 }
 
-// Returns the process that started the hanging process; null if it has ended, or is no longer the parent. When the user
-// ends the hanging process, the framework's code in this parent reacts.
+// Returns the process that started the hanging process. The framework's code in that process reacts when the user ends
+// the hanging process. Null if the starter has ended, or is no longer the parent.
 const model::Process* find_starter(const model::Model& model, const Finding& finding, Trouble trouble) {
   const model::Process& process = model.processes[finding.process];
   const std::int32_t starter = trouble == Trouble::kFullPipe ? process.ppid : finding.fork->pid;
@@ -198,8 +200,8 @@ const model::Process* find_starter(const model::Model& model, const Finding& fin
   return is_there ? &*parent : nullptr;
 }
 
-// Returns the advice to end the finding's processes; "" if one of them cannot be ended. Use this only if each of them
-// hangs by itself, and not if they wait for each other.
+// Returns the advice to end the finding's processes; "" if one of these processes cannot be ended. Use this only if
+// each of these processes hangs by itself, and not if they wait for each other.
 std::string tell_whom_to_end(const model::Model& model, const Finding& finding) {
   std::vector<std::int32_t> pids;
   for (const model::ProcessId id : finding.processes) {
@@ -210,7 +212,7 @@ std::string tell_whom_to_end(const model::Model& model, const Finding& finding) 
   return fmt::format("Now: end processes {} (kill -9 {})", fmt::join(pids, ", "), fmt::join(pids, " "));
 }
 
-// Returns a sentence about a process that waits in wait4() for the end of the finding's process; "" if there is none.
+// Returns a sentence about a process that waits in wait4() for the end of the finding's process; "" if no process does.
 // The waiting process goes on when the user ends the finding's process.
 std::string tell_who_goes_on(const model::Model& model, const Finding& finding) {
   for (const model::Process& process : model.processes) {

@@ -11,7 +11,7 @@ using model::CudaIpcKind;
 
 bool has_succeeded(const IpcCall& call) { return call.ended_ns != 0 && call.result == 0; }
 
-// A call that never returned may have done its work nevertheless.
+// If a call never returned, it may have done its work nevertheless.
 bool may_have_succeeded(const IpcCall& call) { return call.ended_ns == 0 || call.result == 0; }
 
 }  // namespace
@@ -59,8 +59,8 @@ Sharing::Sharing(const Evidence& evidence) : evidence_(evidence) {
         }
         break;
       case CudaIpcKind::kContextGone:
-        // A context of the process is gone. So all memory that the process had open counts as closed. Some of it may
-        // still be open; forksight then reports nothing about it.
+        // A context of the process is gone. All memory that the process had open now counts as closed. Some of this
+        // memory may still be open. forksight then reports nothing about that memory.
         for (auto entry = opened.begin(); entry != opened.end();) {
           if (entry->first.first != call->process) {
             ++entry;

@@ -1,4 +1,5 @@
-// Device memory that processes share by CUDA IPC. The handle of the memory connects the calls of the processes.
+// Device memory that processes share by CUDA IPC. The handle of the memory shows which calls of different processes
+// belong together.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +15,16 @@ namespace forksight::cuda {
 
 using IpcCall = model::CudaIpcCall;
 
-// An allocation that was exported.
+// Device memory for which a process created a handle.
 struct Export {
   const IpcCall* call = nullptr;
   const IpcCall* freed = nullptr;  // null: no process freed the memory, or the driver refused to free it
 };
 
-// Exported memory that a process opened. The process itself or another one exported it.
+// Exported memory that a process opened by its handle. The exporter may be the same process.
 struct Import {
-  const IpcCall* open = nullptr;   // the first call that opened it
-  const IpcCall* close = nullptr;  // the call that closed it; null: it is still open
+  const IpcCall* open = nullptr;   // the first call that opened the memory
+  const IpcCall* close = nullptr;  // the call that closed the memory; null: the memory is still open
   const Export* of = nullptr;      // null: the export was not seen
 };
 
@@ -35,15 +36,15 @@ class Sharing {
   const std::vector<Import>& imports() const { return imports_; }
   // Calls of cuIpcOpenMemHandle that the driver refused.
   const std::vector<const IpcCall*>& refused() const { return refused_; }
-  // Returns the export of the handle that `opened` opens: a call on the same host that began before `opened` returned,
-  // and whose memory was not freed before `opened` began. Null: no such export was seen.
+  // Returns the export whose handle `opened` opens. The export is a call on the same host that began before `opened`
+  // returned. Its memory was not freed before `opened` began. Null: no such export was seen.
   const Export* find_export(const IpcCall& opened) const;
-  // The memory that the process had opened by this handle and had not closed at `at_ns`. Null: there is none.
+  // Returns the memory that the process had opened by this handle and had not closed at `at_ns`; null if there is none.
   const Import* find_open(model::ProcessId process, std::uint64_t handle, std::uint64_t at_ns) const;
 
-  // True if the process was seen alive after that instant: one of its calls began or returned, or it used the memory.
+  // True if the process was seen alive after `at_ns`: one of its calls began or returned, or it used the memory.
   bool was_alive_after(model::ProcessId process, std::uint64_t at_ns) const;
-  // The time at which the process ended, or was seen to have ended. 0: not known.
+  // Returns the time at which the process ended, or was seen to have ended; 0: not known.
   std::uint64_t end_of(model::ProcessId process) const;
   bool ended_by_itself(model::ProcessId process) const { return own_end_.contains(process); }
   // True if the trace has all calls of the process on shared device memory.
@@ -59,10 +60,10 @@ class Sharing {
   std::map<model::ProcessId, std::uint64_t> own_end_;
 };
 
-// True if the memory was open before the instant and stayed open after it.
+// True if the memory was open before `at_ns` and stayed open after that.
 bool is_open_at(const Import& import, std::uint64_t at_ns);
 
-// Names the process that exported the memory, and where it did so.
+// Names the process that exported the memory, and the place in its code where it did.
 Culprit describe_memory(const Evidence& evidence, const Export& exported);
 Finding begin_finding(const char* slug, const IpcCall& call);
 

@@ -44,7 +44,7 @@ std::vector<Finding> merge_equal(std::vector<Finding> all) {
     first.processes.insert(first.processes.end(), finding.processes.begin(), finding.processes.end());
     first.victims.insert(first.victims.end(), finding.victims.begin(), finding.victims.end());
   }
-  // One process may have had several of the merged findings. It is listed once.
+  // If one process had several of the merged findings, it is listed only once.
   for (Finding& finding : merged) {
     std::unordered_set<model::ProcessId> seen;
     std::erase_if(finding.processes, [&](model::ProcessId id) { return !seen.insert(id).second; });
@@ -52,10 +52,10 @@ std::vector<Finding> merge_equal(std::vector<Finding> all) {
   return merged;
 }
 
-// Lowers each proven hang to a likely one if one of its processes has `may_be_timed_out`: there a timer or the end of a
-// child may run a signal handler, although no process sends a signal. This applies to every rule and to every kind of
-// wait, because a handler may jump out of the wait for a lock, unlock the lock, or cancel the thread that it
-// interrupted.
+// Changes a proven hang to a likely one if one of its processes has `may_be_timed_out`. In such a process, a timer or
+// the end of a child may run a signal handler, although no process sends a signal. The handler may jump out of the wait
+// for a lock, unlock the lock, or cancel the thread that it interrupted. So this applies to every rule and to every
+// kind of wait.
 void heed_timers(const model::Model& model, std::vector<Finding>& findings) {
   for (Finding& finding : findings) {
     const auto has_timer = [&](model::ProcessId id) { return model.processes[id].may_be_timed_out; };
@@ -68,7 +68,7 @@ void heed_timers(const model::Model& model, std::vector<Finding>& findings) {
   }
 }
 
-// Returns the process at the end of the chain of waits; nullopt if the chain is a ring.
+// Returns the process at the end of the chain of waits that begins at `id`; nullopt if the chain is a ring.
 std::optional<model::ProcessId> find_root(const model::Model& model, model::ProcessId id) {
   std::unordered_set<model::ProcessId> seen;
   while (model.processes[id].liveness == model::Liveness::kVictim && model.processes[id].waits_for) {
@@ -78,11 +78,11 @@ std::optional<model::ProcessId> find_root(const model::Model& model, model::Proc
   return id;
 }
 
-// Adds victims to the findings. Such a victim is proven dead, and no finding is about it. It waits for a process of a
-// finding, or for another victim: for the end of that process, or for a lock of multiprocessing that the process holds.
-// attach_victims() does not find such a victim, because its liveness is "dead", not "victim". Its liveness is "dead" if
-// the process of the finding also waits for something that both processes share, for example a semaphore that both have
-// mapped.
+// Adds victims that attach_victims() does not find. Such a victim is proven dead, and no finding is about it. It waits
+// for a process of a finding, or for another victim: either for the end of that process, or for a lock of
+// multiprocessing that the process holds. attach_victims() looks for the liveness "victim". A process has the liveness
+// "dead" instead if the process for which it waits also waits for something that both share, for example a semaphore
+// that both have mapped.
 void attach_bound_processes(const model::Model& model, std::vector<Finding>& findings) {
   std::map<std::pair<std::string, std::int32_t>, Finding*> by_process;
   for (Finding& finding : findings) {
@@ -142,7 +142,8 @@ std::vector<Finding> diagnose(const model::Model& model) {
   for (const Rule& rule : all_rules()) {
     if (rule.evaluate != nullptr) rule.evaluate(evidence, findings);
   }
-  // A hang that may be intended is no finding. `why` shows what its process waits for, and what could end the wait.
+  // A hang that may be intended is no finding. `forksight why` shows what the process waits for, and what could end the
+  // wait.
   std::erase_if(findings, [](const Finding& finding) { return finding.may_be_intended; });
   heed_timers(model, findings);
   for (Finding& finding : findings) finding.fingerprint = fingerprint(model, finding);
@@ -161,16 +162,16 @@ std::vector<Finding> diagnose(const model::Model& model) {
 }
 
 // Some rules need the names of functions to see to whom a lock or pool belongs. In most cases another rule reports the
-// same process if there are no names. Then diagnose() finds something in `nameless`, too. In the other cases no rule
-// reports the process without names. An example is a child that was forked in a signal handler. The rules for these
-// cases report only processes that are stuck or wait.
+// same process if names are missing. Then diagnose() finds something in `nameless`, too. In the other cases no rule
+// reports the process without names. An example is a child that was forked in a signal handler. But in these cases the
+// process is stuck or waits.
 bool may_find_with_names(const model::Model& nameless) {
   const bool has_stuck = std::ranges::any_of(nameless.processes, [](const model::Process& process) {
     if (!process.waits.empty()) return true;
     return process.liveness != model::Liveness::kUnknown && process.liveness != model::Liveness::kAwake &&
            process.liveness != model::Liveness::kEnded;
   });
-  // With names, a semaphore may turn out to be a lock of Python, about which forksight can say more.
+  // With names, a semaphore may turn out to be a lock of Python. forksight can say more about such a lock.
   const bool has_semaphore = std::ranges::any_of(nameless.touches, [&](const model::Touch& touch) {
     return touch.held &&
            nameless.locks[nameless.forks[touch.fork].held[*touch.held].lock].kind == model::LockKind::kSemaphore;
@@ -191,7 +192,7 @@ std::vector<model::ProcessId> find_unexplained_processes(const model::Model& mod
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Process& process = model.processes[id];
     if (!is_proven_dead(process) || explained.contains(id) || victims.contains(process.pid)) continue;
-    // A process with a way out may be a daemon that waits for a signal.
+    // If something may still end the wait of the process, it may be a daemon that waits for a signal.
     if (!has_way_out(process)) unexplained.push_back(id);
   }
   return unexplained;
@@ -207,7 +208,7 @@ std::vector<std::string> find_unexplained(const model::Model& model, const std::
     const char* const proof =
         process.liveness == model::Liveness::kDead ? "no task can wake it" : "only a signal handler could wake it";
     const std::string where = process.is_core ? std::string("CORE") : fmt::format("-p {}", process.pid);
-    // `run` reports no guesses, but `forksight why` does. So the sentence advises the user to run `forksight why`.
+    // `run` reports no guesses, but `forksight why` does. So the sentence names that command.
     const bool can_be_asked = !model.command.empty() && process.liveness == model::Liveness::kDeadButForSignal;
     const std::string next = can_be_asked ? fmt::format("ask: forksight why {}", process.pid)
                                           : fmt::format("see where: gdb {} -batch -ex 'thread apply all bt'", where);

@@ -1,4 +1,4 @@
-// Makes the findings from the model.
+// Makes findings from the model.
 #pragma once
 
 #include <string>
@@ -9,22 +9,22 @@
 
 namespace forksight {
 
-// Evaluates all rules, merges equal findings and attaches victims. The findings are sorted by the certainty of their
-// harm, proven harm first; then by outcome, hangs first; then by the certainty of their cause.
+// Evaluates all rules, merges equal findings and attaches victims. The findings are sorted by three criteria: first by
+// the certainty of their harm (proven first), then by their outcome (hangs first), then by the certainty of their
+// cause.
 std::vector<Finding> diagnose(const model::Model& model);
 
-// `nameless` is a model that was loaded without symbols. Returns false if no rule would find anything in the model with
-// symbols either. Returns true if a rule finds something without symbols, or if a rule that needs names might find
+// `nameless` is a model that was loaded without symbols. Returns false if no rule would find anything in the model even
+// with symbols. Returns true if a rule finds something without symbols, or if a rule that needs names might find
 // something.
 bool may_find_with_names(const model::Model& nameless);
 
 // Returns the processes that are proven dead and that none of `findings` explains. Leaves out a process if forksight
-// can name something that could wake it.
+// can name something that could end its wait.
 std::vector<model::ProcessId> find_unexplained_processes(const model::Model& model,
                                                          const std::vector<Finding>& findings);
 
-// Returns one sentence for each process that find_unexplained_processes() returns. conclude() puts these sentences into
-// Model::limits.
+// Returns one sentence for each process that find_unexplained_processes() returns.
 std::vector<std::string> find_unexplained(const model::Model& model, const std::vector<Finding>& findings);
 
 // Returns the findings of diagnose(), and appends the sentences of find_unexplained() to model.limits.

@@ -1,5 +1,5 @@
 // Recognises a thread that has ended although the kernel still lists it. The first thread of a process may end by
-// pthread_exit(). The kernel then lists it as a zombie until the last thread has ended.
+// pthread_exit(). Until the last thread of the process has ended, the kernel lists the first thread as a zombie.
 #pragma once
 
 #include "model/model.hpp"

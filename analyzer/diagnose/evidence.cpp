@@ -35,7 +35,7 @@ std::string thread_name(const model::Model& model, const model::Touch& touch) {
   for (const model::Wait& wait : model.processes[touch.process].waits) {
     if (wait.tid == touch.tid && !wait.name.empty()) return wait.name;
   }
-  // A forked process starts with the name of the thread that forked it.
+  // The first thread of a forked process begins with the name of the thread that forked.
   const model::Process& process = model.processes[touch.process];
   const model::Fork& fork = model.forks[touch.fork];
   return touch.tid == process.pid && fork.child == touch.process ? model.threads[fork.forking_thread].name
@@ -100,8 +100,8 @@ Evidence::Evidence(const model::Model& model)
     if (outermost == nullptr || run.since_ns < outermost->since_ns) outermost = &run;
   }
   for (const model::Touch& touch : model.touches) {
-    // A futex wait may be the wait for the lock that the thread touched before. So it does not show that the thread
-    // went on.
+    // A futex wait does not show that the thread went on. It may be the wait for the lock that the thread touched
+    // before.
     if (touch.kind != model::TouchKind::kFutexWait) saw(touch.process, touch.tid, touch.time_ns);
   }
 }
@@ -126,8 +126,8 @@ const model::HandlerRun* Evidence::find_handler(const model::Touch& touch) const
 }
 
 bool Evidence::did_return(const model::Touch& touch) const {
-  // Inside of a parallel region the program's own code runs, and may make other calls. If such a call returned, this
-  // does not show that the region has ended.
+  // Inside of a parallel region the program's own code runs, and may make other calls. The return of such a call does
+  // not show that the region has ended.
   if (touch.kind == model::TouchKind::kParallel) {
     const auto open = last_open_.find({touch.process, touch.tid});
     return open != last_open_.end() && open->second > touch.time_ns;
@@ -136,13 +136,13 @@ bool Evidence::did_return(const model::Touch& touch) const {
   return last != last_act_.end() && last->second > touch.time_ns;
 }
 
-// True if forksight saw only from outside that the process spins. That is a sample, not a proof.
+// True if forksight saw only from outside that the process spins. This is an observation and no proof.
 bool Evidence::is_guess(const model::Touch& touch) const {
   return fork(touch).is_inferred && process(touch.process).liveness == model::Liveness::kSpinning;
 }
 
-// True if no thread is left that could release what the child waits for, but it is not known which thread held it. This
-// is possible only for an inferred fork.
+// True if no thread is left that could release what the child waits for, but it is not known which thread held it. An
+// inferred fork is the only case in which this is possible.
 bool Evidence::has_unknown_holder(const model::Touch& touch) const {
   if (!fork(touch).is_inferred) return false;
   const auto is_known = [&](model::ThreadId id) {
@@ -154,9 +154,9 @@ bool Evidence::has_unknown_holder(const model::Touch& touch) const {
   return model_.locks[held.lock].kind == model::LockKind::kGuard && !is_known(held.holder);
 }
 
-// True if a signal handler may end the wait of the touch. A wait for a semaphore or for a lock of the program's own may
-// return after a handler. The handler may also raise an exception, as Python's handlers do, or post the semaphore, or
-// unlock the lock. Waits for other locks go on after a handler. A core does not show which handlers exist.
+// True if a signal handler may end the wait of the touch. A wait for a semaphore, or for a lock of the program's own,
+// may return after a handler. A handler may also raise an exception, as Python's handlers do. Or it may post the
+// semaphore or unlock the lock. Waits for other locks go on after a handler. A core does not show which handlers exist.
 bool Evidence::may_be_interrupted(const model::Touch& touch) const {
   const model::Process& about = process(touch.process);
   const bool has_handler = has_way_out(about) || (about.is_core && !no_signal_can_wake(about));
@@ -165,18 +165,18 @@ bool Evidence::may_be_interrupted(const model::Touch& touch) const {
   return kind == model::LockKind::kSemaphore || kind == model::LockKind::kPython || kind == model::LockKind::kCustom;
 }
 
-// It may be intended that somebody ends a process that waits for a lost timer. forksight reports the lost timer
+// If a process waits for a lost timer, somebody may end the process on purpose. forksight reports the lost timer
 // nevertheless.
 bool Evidence::ended_unseen(const model::Touch& touch) const {
   const bool is_timer = touch.kind == model::TouchKind::kTimerWait || touch.kind == model::TouchKind::kLibcCall;
-  // libc immediately aborts a process that locks an orphan with priority inheritance.
+  // libc aborts a process as soon as the process locks an orphan with priority inheritance.
   const bool ends_it = touch.held && model_.locks[fork(touch).held[*touch.held].lock].priority_inherit;
-  // If the wait has a deadline, the finding does not claim a hang. It only claims that the wait is in vain.
+  // If the wait has a deadline, the finding does not claim a hang. It claims only that the wait is in vain.
   return !is_timer && !ends_it && !touch.timed && ended_unseen(touch.process);
 }
 
-// If somebody else ended the process before `run` saw it hang, the process did not necessarily wait in vain. It may be
-// intended that a process sleeps until somebody kills it.
+// If somebody else ended the process before `run` saw it hang, the process may not have waited in vain. Some processes
+// are meant to sleep until somebody kills them.
 bool Evidence::ended_unseen(model::ProcessId id) const {
   const model::Process& about = process(id);
   const bool was_watched = !model_.command.empty() && !about.is_unreadable;
@@ -186,26 +186,26 @@ bool Evidence::ended_unseen(model::ProcessId id) const {
 std::optional<Certainty> Evidence::find_hang(const model::Touch& touch) const {
   if (touch.returned || touch.cured || did_return(touch)) return std::nullopt;
   const model::Process& about = process(touch.process);
-  // An exec ends all other threads, and the calls that they made before the exec.
+  // exec ends all other threads of the process. It also ends all calls that were made before the exec.
   if (about.has_execed) return std::nullopt;
   if (is_proven_dead(about)) return may_be_interrupted(touch) ? Certainty::kLikely : Certainty::kProven;
-  // The record of the call's return may be among the missing records.
+  // The record of the call's return may be one of the missing records.
   if (about.has_gaps) return Certainty::kLikely;
   // A region that runs for long on one thread looks like a region that spins because it waits for its team.
   if (touch.is_team_guess || is_guess(touch)) return Certainty::kLikely;
   if (about.stuck_for_ms > 0) return Certainty::kProven;
   if (ended_unseen(touch)) return std::nullopt;
-  // Other threads of the process go on, and one of them may still end the wait.
+  // Other threads of the process go on. One of them may still end the wait.
   if (about.liveness == model::Liveness::kAwake && !about.exit_status) return Certainty::kLikely;
   if (!about.exit_status || !WIFEXITED(*about.exit_status)) return Certainty::kProven;
-  // The process exited by itself. A handler or another thread may have called exit() while this thread hung. Or the
-  // call returned, and only the record of its return is missing.
+  // The process exited by itself. Perhaps a handler or another thread called exit() while this thread hung. Or the call
+  // returned, and only the record of the return is missing.
   if (WEXITSTATUS(*about.exit_status) == 0 && touch.tid == about.pid) return std::nullopt;
   return Certainty::kLikely;
 }
 
-// True if the lock has other readers than those that the fork lost: either the lock counts more readers, or the forking
-// thread held it, too.
+// True if the lock has other readers than those that the fork lost. Either the lock counts more readers than the fork
+// lost, or the forking thread held the lock, too.
 bool Evidence::has_other_readers(const model::Touch& touch) const {
   const std::vector<model::Held>& held = fork(touch).held;
   const model::Held& of_touch = held[*touch.held];
@@ -220,9 +220,9 @@ bool Evidence::has_other_readers(const model::Touch& touch) const {
   return seen != waits.end() && seen->object == model_.locks[of_touch.lock].address && seen->readers > lost;
 }
 
-// True if the holder may be a copy of the thread that took the lock. The first thread of a forked process is a copy of
-// the thread that forked it, and that thread may have taken the lock before the fork. The trace has no record of a fork
-// in a process with one thread. So this function only looks for a parent that runs the same program.
+// True if the holder may be only a copy of the thread that took the lock. The first thread of a forked process is a
+// copy of the thread that forked. That thread may have taken the lock before the fork. The trace has no record of a
+// fork in a process with one thread. So this function only looks for a parent that runs the same program.
 bool Evidence::may_be_copied_holder(const model::Fork& at, const model::Held& held) const {
   const model::Process& forker = process(at.process);
   if (held.by_forking_thread || model_.threads[held.holder].tid != forker.pid || forker.has_execed) return false;
@@ -233,10 +233,10 @@ bool Evidence::may_be_copied_holder(const model::Fork& at, const model::Held& he
 }
 
 // True if the thread that took the semaphore is possibly not the thread that should post it. There are four cases:
-// - The thread that took it forked, so the child has a copy of that thread.
-// - The thread that took it waits for the semaphore itself.
+// - The thread that took the semaphore forked, so the child has a copy of that thread.
+// - The thread that took the semaphore waits for it.
 // - The process that forked never goes on, so no thread posts the semaphore there either.
-// - A thread took the semaphore before an earlier fork, and the fork of this touch lost only a copy of that thread.
+// - A thread took the semaphore before an earlier fork. The fork of this touch lost only a copy of that thread.
 bool Evidence::may_have_no_poster(const model::Touch& touch) const {
   const model::Fork& at = fork(touch);
   const model::Held& held = at.held[*touch.held];
@@ -255,21 +255,20 @@ Certainty Evidence::find_cause(const model::Touch& touch) const {
   if (!touch.held) return is_likely ? Certainty::kLikely : Certainty::kProven;
   const model::Held& held = fork(touch).held[*touch.held];
   const model::LockKind kind = model_.locks[held.lock].kind;
-  // A rwlock only counts its readers. A spinlock, and a semaphore whose count is zero, record no thread. So the holder
-  // may be a thread of the child, the thread that forked, or a thread that has ended. A semaphore may have no holder at
-  // all, because it may serve as a signal.
+  // A rwlock counts its readers and does not name them. A spinlock, and a semaphore whose count is zero, do not name a
+  // thread either. So the holder may be a thread of the child, the thread that forked, or a thread that has ended. A
+  // semaphore may have no holder at all, because it may serve as a signal.
   const bool is_signal = kind == model::LockKind::kSemaphore && !words::is_python_semaphore(touch.stack);
   const bool is_doubtful = is_signal || kind == model::LockKind::kRwlockRead || kind == model::LockKind::kSpinlock;
   if (fork(touch).is_inferred && (is_doubtful || held.may_be_own)) return Certainty::kPossible;
   if (kind == model::LockKind::kRwlockRead && has_other_readers(touch)) return Certainty::kPossible;
   if (is_signal && may_have_no_poster(touch)) return Certainty::kPossible;
-  // A lock of Python never serves as a signal. But without the shim nobody knows which thread took it.
+  // A lock of Python never serves as a signal. But without the shim it is not known which thread took the lock.
   const bool is_of_python = kind == model::LockKind::kSemaphore || kind == model::LockKind::kPython;
   const bool is_unnamed = fork(touch).is_inferred && is_of_python && model_.threads[held.holder].tid == 0;
   // `is_signal`: the shim saw a thread take the semaphore, and the fork lost that thread. But the semaphore may still
-  // serve as a signal. `is_supposed`: the lock's owner is known only by its thread id, and a thread of the supposed
-  // parent has this id. The supposed parent is the process that the core names as the parent. But the real parent may
-  // have ended before the core was made.
+  // serve as a signal. `is_supposed`: only the thread id of the lock's owner is known, and a thread of the supposed
+  // parent has this id. A core names the supposed parent. But the real parent may have ended before the core was made.
   const bool is_supposed =
       fork(touch).is_parent_supposed && !held.by_forking_thread && model_.threads[held.holder].tid != 0;
   return is_likely || is_signal || is_unnamed || is_supposed ? Certainty::kLikely : Certainty::kProven;
@@ -305,9 +304,9 @@ Finding Evidence::begin_finding(const char* slug, const model::Touch& touch) con
   const auto& waits = process(touch.process).waits;
   const auto seen = std::ranges::find(waits, touch.tid, &model::Wait::tid);
   const bool is_open = !touch.returned && !touch.cured && touch.action == model::TouchAction::kNone;
-  // For a call that has not returned, the finding shows the place where its thread was seen, which is inside of that
-  // call. For a region, it shows the place where the region began, because the thread may be deep in the region's own
-  // code.
+  // If a call has not returned, the finding shows the place where its thread was seen, which is inside of that call. If
+  // the call is a region, the finding shows the place where the region began, because the thread may be deep in the
+  // region's own code.
   const auto is_of_python = [](const model::Frame& frame) { return frame.python; };
   const bool may_be_inside = touch.kind != model::TouchKind::kParallel ||
                              (seen != waits.end() && std::ranges::any_of(seen->stack.frames, is_of_python));
@@ -351,10 +350,10 @@ std::string_view hangs(const model::Process& process) { return has_ended(process
 
 namespace {
 
-// The proof of a hang has one exception: a signal may end another process for which this process waits. Then a wait for
-// the end of that process, for its end of a pipe or socket, or for its lock on a file ends, too. The signal may come
-// from an alarm() without a handler, which /proc does not show. Returns words that name these other processes; "" if
-// there are none.
+// The proof of a hang has one exception: a signal may end another process for which this process waits. Then a wait
+// ends, too, if it is a wait for the exit of the other process, for that process at the other end of a pipe or socket,
+// or for that process's lock on a file. The signal may come from an alarm() without a handler, which /proc does not
+// show. Returns words that name these other processes; "" if there are none.
 std::string describe_outside_help(const model::Process& process) {
   std::set<std::int32_t> others;
   for (const model::Wait& wait : process.waits) {

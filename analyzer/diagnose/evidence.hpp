@@ -1,4 +1,4 @@
-// What several rules ask about one touch and the process that made it.
+// Answers what several rules ask about a touch and about the process that made the touch.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace forksight {
 
-// A model with the lookups that many rules need. The model must outlive it.
+// A model together with the look-ups that many rules need. The model must outlive its Evidence.
 class Evidence {
  public:
   explicit Evidence(const model::Model& model);
@@ -25,38 +25,38 @@ class Evidence {
   // Returns the name of the process in sentences, such as "child 4242".
   std::string name(model::ProcessId id) const;
 
-  // How certain it is that the call of this touch never returns. nullopt: the call returned or was cured, or nothing
-  // shows that it hung. The caller must have checked that a call of this kind never returns.
+  // Returns how certain it is that the call of this touch never returns. nullopt: the call returned or was cured, or
+  // nothing shows that it hung. The caller must have checked that calls of this kind never return.
   std::optional<Certainty> find_hang(const model::Touch& touch) const;
   // True if `run` watched this process, and the process ended before `run` saw it hang, but `run` did not end it. False
-  // without a run, and also if the kernel did not let forksight look at the process at all.
+  // if there was no run. Also false if the kernel did not let forksight look at the process.
   bool ended_unseen(model::ProcessId id) const;
-  // The same for the process of this touch. False if the call is evidence enough by itself. That is so if the call has
-  // a deadline, if it waits for a lost timer, if it is a libc call that takes a lock which a lost thread may have held,
-  // or if libc ends the process in the call.
+  // Answers the same for the process of this touch. False if the call alone is enough evidence. There are four such
+  // calls: a call with a deadline, a wait for a lost timer, a libc call that takes a lock which a lost thread may have
+  // held, and a call in which libc ends the process.
   bool ended_unseen(const model::Touch& touch) const;
-  // How certain it is that the object of this touch, with its holder, is the cause. Less than proven if the holder is a
-  // guess, or if the object may serve another purpose.
+  // Returns how certain it is that the object of this touch and its holder are the cause. The result is less than
+  // proven if the holder is a guess, or if the object may serve another purpose.
   Certainty find_cause(const model::Touch& touch) const;
 
   // Returns the child of this fork, if the child went on without exec and is not stuck in a recorded touch; else null.
   const model::Process* find_untouched_child(const model::Fork& fork) const;
-  // Returns the last futex wait of the process that did not return; null if there is none.
+  // Returns the last futex wait of the process that has not returned; null if there is none.
   const model::Touch* find_open_wait(model::ProcessId id) const;
   bool has_open_hazard(model::ProcessId id) const { return has_open_hazard_[id]; }
 
   // Returns the outermost atfork handler in which the touching thread blocks. The finding about that handler then
-  // reports the touch. Null if the thread is in no handler. Also null if the call returned, was cured, has a deadline,
-  // or was changed by --on-orphan.
+  // reports the touch. Returns null in these cases: the thread is in no handler, or the call returned, was cured, has a
+  // deadline, or was changed by --on-orphan.
   const model::HandlerRun* find_handler(const model::Touch& touch) const;
-  // True if a thread of the process is in an atfork handler. The finding about the handler then reports the hang.
+  // True if a thread of the process is in an atfork handler. Then the finding about the handler reports the hang.
   bool is_in_handler(model::ProcessId id) const { return is_in_handler_[id]; }
 
-  // Returns a finding that has only what all findings about a touch have in common: process, thread, stack, fork.
+  // Returns a finding with only what all findings about a touch have in common: process, thread, stack and fork.
   Finding begin_finding(const char* slug, const model::Touch& touch) const;
-  // The same for a child without a recorded touch. The fork must have a child.
+  // Does the same for a child without a recorded touch. The fork must have a child.
   Finding begin_finding(const char* slug, const model::Fork& fork) const;
-  // The same for a thread that forksight saw waiting from outside. This finding has no fork.
+  // Does the same for a thread that forksight saw waiting from outside. This finding has no fork.
   static Finding begin_finding(const char* slug, model::ProcessId id, const model::Wait& wait);
   ForkSite fork_site(const model::Fork& fork) const;
   Holder holder(const model::Thread& thread) const;
@@ -68,12 +68,12 @@ class Evidence {
   bool may_be_copied_holder(const model::Fork& at, const model::Held& held) const;
   bool may_have_no_poster(const model::Touch& touch) const;
   bool may_be_interrupted(const model::Touch& touch) const;
-  // True if the thread was seen to do something later. Then the call returned although no record says so.
+  // True if the thread was seen to do something later. This shows that the call returned, although no record says so.
   bool did_return(const model::Touch& touch) const;
 
   const model::Model& model_;
   using ThreadKey = std::pair<model::ProcessId, std::int32_t>;  // the number is the tid
-  std::vector<bool> is_forked_;                                 // indexed by process, like the next two
+  std::vector<bool> is_forked_;  // indexed by process; the next two vectors are indexed in the same way
   std::vector<bool> has_open_hazard_;
   std::vector<bool> is_in_handler_;
   std::map<ThreadKey, std::uint64_t> last_act_;
@@ -82,31 +82,32 @@ class Evidence {
   std::map<model::ProcessId, const model::Touch*> open_waits_;
 };
 
-// True if the call did not return, was not cured, and is not a futex wait. If its process is stuck, it is stuck in this
-// call.
+// True if the call did not return, was not cured, and is not a futex wait. If the process of such a call is stuck, it
+// is stuck in that call.
 bool is_open_hazard(const model::Touch& touch);
-// True if a look at the process from outside has proved that no task can wake it.
+// True if an examination of the process from outside has proved that no task can wake it.
 bool is_proven_dead(const model::Process& process);
 // True if the process is proven dead, and one of its threads waits in a futex.
 bool is_dead_in_futex(const model::Process& process);
-// True if something that forksight can name could still end the wait of the process, or the wait of a process for which
+// True if forksight can name something that could still end the wait of the process, or the wait of a process for which
 // it waits.
 bool has_way_out(const model::Process& process);
-// Sets the verdict "a possible hang that may be intended". Use it if the process has a way out, and only its wait
-// suggests a hang. diagnose() drops such a finding, because an idle program looks the same.
+// Sets the verdict "a possible hang that may be intended". Use it if the process has a way out and only its wait
+// suggests a hang. diagnose() drops such a finding, because an idle program looks the same as a hanging one.
 void set_may_be_intended(Finding& finding);
-// True if the process is proven dead, and no signal handler could wake it either.
+// True if the process is proven dead and not even a signal handler could wake it.
 bool no_signal_can_wake(const model::Process& process);
 bool has_ended(const model::Process& process);
 
 // Returns "hangs", or "hung" for a process that has ended.
 std::string_view hangs(const model::Process& process);
-// Returns one sentence about what was seen from outside; "" if nothing was seen.
+// Returns a sentence about what was seen of the process from outside; "" if nothing was seen.
 std::string describe_liveness(const model::Process& process);
-// Says how the process ended: "It was ended by signal 9 (SIGKILL)."; "" if it has not ended, or exited with status 0.
+// Returns how the process ended, such as "It was ended by signal 9 (SIGKILL).". Returns "" if the process has not
+// ended, or has exited with status 0.
 std::string describe_end(const model::Process& process);
 
-// Appends the sentence unless it is empty.
+// Appends the sentence to the finding, unless the sentence is empty.
 void add_sentence(Finding& finding, std::string sentence);
 
 }  // namespace forksight

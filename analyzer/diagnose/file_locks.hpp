@@ -12,7 +12,7 @@ std::string name_file(const model::FileLockUse& use);
 // Returns the locked range: "bytes 0 to 99", "all bytes", "all bytes from 100".
 std::string name_range(const model::FileLockUse& use);
 
-// Begins a finding about the process that used the lock, with the outcome kCorruption.
+// Begins a finding with the outcome kCorruption. The finding is about the process that used the lock.
 Finding begin_finding(const Evidence& evidence, const char* slug, const model::FileLockUse& use);
 
 }  // namespace forksight::file_locks

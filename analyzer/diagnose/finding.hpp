@@ -1,4 +1,4 @@
-// What a rule reports. The code that prints findings adds nothing to them.
+// What a rule reports. The code that prints findings adds no facts to them.
 #pragma once
 
 #include <cstdint>
@@ -49,15 +49,17 @@ struct Culprit {
   std::string library;
   std::uint64_t address = 0;
   std::optional<Holder> holder;
-  bool is_waited_for = false;  // the holder does not hold the object, but waits on it: condition variables, barriers
-  model::Stack stack;          // where the object was acquired or made, if neither of the next two flags is set
-  bool is_at_fork = false;     // `stack` is where the holder was at the fork, because nothing better is known
-  bool is_now = false;         // `stack` is where the holder is now; it still holds the object
+  // The holder does not hold the object, but waits on it. This is so for condition variables and barriers.
+  bool is_waited_for = false;
+  // where the object was acquired or made, unless `is_at_fork` or `is_now` is set
+  model::Stack stack;
+  bool is_at_fork = false;  // `stack` is where the holder was at the fork, because nothing better is known
+  bool is_now = false;      // `stack` is where the holder is now, and the holder still holds the object
 };
 
 struct Fix {
   std::string text;
-  bool verified = false;  // the hazard suite tests it for this rule
+  bool verified = false;  // the hazard suite tests this fix for this rule
 };
 
 struct Victim {
@@ -78,10 +80,10 @@ struct Chance {
 };
 
 struct Finding {
-  std::string rule;  // its slug in the catalogue
-  // A finding makes two claims, and each has its own certainty. `harm` says how certain it is that the `outcome` has
-  // happened or will happen. It is never kUnknown. `cause` says how certain it is that `culprit` is the reason. If
-  // `cause` is kUnknown, the rule only says what the process waits for.
+  std::string rule;  // the slug of the rule in rules.def
+  // A finding makes two claims, and each has its own certainty. `harm` says how certain it is that `outcome` has
+  // happened or will happen. `harm` is never kUnknown. `cause` says how certain it is that `culprit` is the reason. If
+  // `cause` is kUnknown, the rule says only what the process waits for.
   Certainty harm = Certainty::kPossible;
   Certainty cause = Certainty::kUnknown;
   Outcome outcome = Outcome::kMayHang;
@@ -89,7 +91,7 @@ struct Finding {
   std::string fingerprint;     // 16 hex digits, see fingerprint.hpp
   std::string summary;         // one line that can be understood alone in a log
   model::ProcessId process = 0;
-  // all processes of this finding and of the equal findings that were merged into it; `process` is the first
+  // All processes of this finding, and of the equal findings that were merged into it. The first one is `process`.
   std::vector<model::ProcessId> processes;
   std::int32_t tid = 0;
   std::string thread_name;

@@ -29,15 +29,16 @@ class Fnv1a {
   std::uint64_t value_ = 0xcbf29ce484222325;
 };
 
-// The loader names a library by its soname, and the kernel names it by its file. So only the part before ".so" counts.
+// The loader names a library by its soname, and the kernel names it by its file. Both names agree only in the part
+// before ".so".
 std::string_view without_version(std::string_view path) {
   const std::string_view name = words::base_name(path);
   const std::size_t end = name.find(".so");
   return end == std::string_view::npos ? name : name.substr(0, end);
 }
 
-// A library whose file name differs from its soname may have functions without names on the stack. How many of these
-// frames have names depends on the kind of evidence. So frames without names are left out if any frame has a name.
+// If the file name of a library differs from its soname, frames of this library may have no function names. How many
+// frames lack names depends on the kind of evidence. So if any frame has a name, the frames without names are left out.
 void add_stack(Fnv1a& hash, const model::Stack& stack) {
   const std::vector<const model::Frame*> frames = words::find_user_frames(stack);
   const auto is_named = [](const model::Frame* frame) { return !frame->function.empty(); };
@@ -51,20 +52,21 @@ void add_stack(Fnv1a& hash, const model::Stack& stack) {
 }
 
 // Not every kind of evidence shows which lock of libc is meant, or which code made a C++ thread. So libc and libstdc++
-// are left out.
+// do not count.
 bool is_runtime(std::string_view library) {
   return library == "libc" || library.starts_with("libc-2") || library == "libstdc++";
 }
 
-// Returns "cache_mu" for "cache_mu (mutex)", but nothing for "the mutex at 0x55d0c0", and no count of threads.
+// Returns the part of the name that is the same in every run: "cache_mu" for "cache_mu (mutex)", and "" for "the mutex
+// at 0x55d0c0". Returns "" for a pool, because its name contains a count of threads.
 std::string_view stable_name(const Culprit& culprit) {
   if (culprit.kind != CulpritKind::kLock || culprit.library.empty()) return {};
   const std::string_view name = culprit.name;
   return name.substr(0, name.find(" ("));
 }
 
-// Returns the script that an interpreter runs: its name, or its text if it was given on the command line. Returns ""
-// for a process that is no interpreter.
+// Returns the script that an interpreter runs: the name of the script, or its text if that was given on the command
+// line. Returns "" for a process that is no interpreter.
 std::string_view script_of(const model::Process& process) {
   constexpr std::string_view kInterpreters[] = {"node", "perl", "php", "python", "ruby"};
   const std::string_view program = words::base_name(process.exe);
@@ -93,9 +95,9 @@ std::string fingerprint(const model::Model& model, const Finding& finding) {
   hash.add(is_known_to_all && library != without_version(program) ? library : std::string_view());
   hash.add(is_known_to_all ? stable_name(finding.culprit) : std::string_view());
   add_stack(hash, finding.stack);
-  // A prediction is a finding that is not about a wait. Its harm is only possible, and the code recognises it by this.
-  // In a core, a finding whose harm is only possible is about a wait nevertheless, because a core shows nothing but
-  // waits.
+  // A finding that is not about a wait is a prediction. The code recognises a prediction by its harm, which is only
+  // possible. In a core this test does not work: a finding from a core is always about a wait, even if its harm is only
+  // possible.
   const bool is_of_wait = finding.harm != Certainty::kPossible || process.is_core;
   if (!is_of_wait || finding.outcome == Outcome::kCorruption) add_stack(hash, finding.culprit.stack);
   return fmt::format("{:016x}", hash.value());

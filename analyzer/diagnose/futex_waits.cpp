@@ -19,8 +19,8 @@ constexpr const char kNotifier[] = "the thread that changes the value and calls 
 constexpr const char kHolder[] = "the thread that holds it";
 
 // Functions of libstdc++, libc++, libc, libgomp, Rust's standard library and crates, abseil and folly. Some names of
-// libstdc++ are those of inlined frames, others are those that a stripped library still exports. The order matters: a
-// function comes before the functions that it is built on.
+// libstdc++ are names of inlined functions. Others are names that a stripped library still exports. A function comes
+// before the functions that it is built on, because the first match counts.
 constexpr Known kKnown[] = {
     {"std::future<", "std::future::get()", kSetter},
     {"std::shared_future<", "std::shared_future::get()", kSetter},
@@ -55,13 +55,14 @@ constexpr Known kKnown[] = {
     {"omp_set_lock", "omp_set_lock()", "the thread that has it"},
     {"omp_set_nest_lock", "omp_set_nest_lock()", "the thread that has it"},
     {"std::thread::park", "Rust's thread::park()", "the thread that unparks it"},
-    {"std::thread::functions::park", "Rust's thread::park()", "the thread that unparks it"},  // its name in later releases
+    // the name of park() in later releases of Rust
+    {"std::thread::functions::park", "Rust's thread::park()", "the thread that unparks it"},
     {"absl::", "an abseil Mutex or CondVar", "the thread that holds it, or that signals it"},
     {"folly::", "a folly lock or baton", "the thread that holds it, or that posts it"},
 };
 
-// Returns the first entry whose part the function's name contains; null if there is none. The types of the parameters
-// do not count, because they do not say what the function is.
+// Returns the first entry whose `part` occurs in the name of the function; null if there is none. Only the name before
+// the parameters counts, because the types of the parameters do not say what the function is.
 const Known* find_known(std::string_view function) {
   function = function.substr(0, function.find('('));
   for (const Known& known : kKnown) {
@@ -71,8 +72,8 @@ const Known* find_known(std::string_view function) {
 }
 
 const Known* find_known(const model::Stack& stack) {
-  // The search goes from the user's frame inwards. So it finds the function that the user called before it reaches the
-  // functions that implement that function.
+  // The search goes from the user's frame inwards. So it first reaches the function that the user called, and then the
+  // functions that implement it.
   const std::size_t user = words::find_user_part(stack).first;
   for (std::size_t i = user; i-- > 0;) {
     if (const Known* const known = find_known(stack.frames[i].function)) return known;

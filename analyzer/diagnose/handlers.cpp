@@ -46,7 +46,8 @@ std::string object_name(const model::HandlerWait& wait, const char* kind) {
   return wait.object_name.empty() ? fmt::format("the {} at {:#x}", kind, wait.object) : wait.object_name;
 }
 
-// Names the owner: "thread 12 "worker" (a worker of OpenBLAS)", or "the forking thread itself".
+// Names the thread for which the handler waits: "thread 12 "worker" (a worker of OpenBLAS)", or "the forking thread
+// itself".
 std::string owner_words(const model::Model& model, const model::HandlerRun& run, const model::HandlerWait& wait) {
   const model::Thread& owner = model.threads[*wait.owner];
   const bool is_self = run.thread ? *run.thread == *wait.owner : owner.tid == run.tid;
@@ -83,8 +84,8 @@ std::string touch_words(const model::Model& model, const model::Touch& touch) {
   const model::Fork& fork = model.forks[touch.fork];
   const model::Held& held = fork.held[*touch.held];
   const std::string taken = words::at(" at ", held.acquired_at);
-  // If the lock was already held at the fork of an ancestor, its holder is the forking thread of that ancestor, and not
-  // the forking thread of this process.
+  // If the lock was already held at the fork of an ancestor, its holder is the thread that forked in that ancestor.
+  // Then the holder is not the thread that forked this process.
   const bool is_forking_thread = held.by_forking_thread && fork.child == touch.process;
   const std::string holder =
       is_forking_thread ? "the forking thread itself" : words::thread(model.threads[held.holder]);
@@ -107,8 +108,8 @@ std::string order_sentence(const model::Model& model, const model::HandlerRun& r
       run.of, library.empty() ? std::string() : fmt::format(", registered by {}", words::base_name(library)));
 }
 
-// Returns the handlers that were called before this one. Prepare handlers are called in the reverse order of their
-// registration.
+// Returns the prepare handlers that were called before this one. Prepare handlers are called in the reverse order of
+// their registration.
 std::vector<model::HandlerId> find_earlier(const model::Model& model, const model::HandlerRun& run) {
   std::vector<model::HandlerId> earlier;
   for (model::HandlerId id = run.handlers + 1; id < model.handlers.size() && earlier.size() + 1 < run.place; ++id) {
@@ -117,9 +118,9 @@ std::vector<model::HandlerId> find_earlier(const model::Model& model, const mode
   return earlier;
 }
 
-// Returns the earlier handler that took the lock. The stack on which the lock was taken shows the function of that
-// handler. If it shows no handler's function, returns the earlier handler of the library whose code took the lock, if
-// that library has only one.
+// Returns the earlier handler that took the lock: the handler whose function is on the stack on which the lock was
+// taken. If that stack shows no handler's function, the library whose code took the lock decides. If this library has
+// exactly one earlier handler, returns that handler.
 std::optional<model::HandlerId> find_taker(const model::Model& model, const model::HandlerRun& run,
                                            const model::HandlerHold& hold) {
   std::vector<model::HandlerId> of_library;
@@ -162,9 +163,9 @@ std::optional<Inversion> find_inversion(const Evidence& evidence, const model::H
   return std::nullopt;
 }
 
-// The atfork handler waits for another thread: for the owner of a lock, or for a thread that it joins. True if a signal
-// handler may wake that thread. False if that thread itself waits for a lock or for the end of a thread, because no
-// signal handler can end such a wait.
+// The atfork handler waits for another thread: for the owner of a lock, or for a thread that it joins. Returns true if
+// a signal handler may wake that other thread. Returns false if the other thread itself waits for a lock or for the end
+// of a thread, because no signal handler can end such a wait.
 bool may_other_be_woken(const Evidence& evidence, const model::HandlerRun& run) {
   const model::Process& process = evidence.process(run.process);
   const model::HandlerWait* const wait = innermost_wait(run);
@@ -183,7 +184,7 @@ std::optional<CallEnd> find_end(const Evidence& evidence, const model::HandlerRu
   // `liveness` is the state in which the process was last seen. Somebody may have ended the process afterwards.
   switch (process.liveness) {
     case model::Liveness::kDeadButForSignal:
-      if (may_other_be_woken(evidence, run)) return std::nullopt;  // a healthy program may wait like this
+      if (may_other_be_woken(evidence, run)) return std::nullopt;  // a healthy program may wait in this way
       return CallEnd{Certainty::kLikely, Outcome::kMayHang};
     case model::Liveness::kSpinning:
     case model::Liveness::kStalled: return CallEnd{Certainty::kLikely, Outcome::kHang};
@@ -223,7 +224,8 @@ Finding describe(const char* slug, const Evidence& evidence, const model::Handle
     finding.culprit.holder->alive = model.threads[*wait->owner].process == run.process;
     finding.culprit.stack = wait->owner_stack.known() ? wait->owner_stack : model.threads[*wait->owner].created_at;
   }
-  finding.culprit.is_now = run.place == 0 && finding.culprit.stack.known();  // `place` is 0: seen only from outside
+  // A `place` of 0 means that the handler was seen only from outside.
+  finding.culprit.is_now = run.place == 0 && finding.culprit.stack.known();
   if (wait != nullptr) finding.stack = wait->stack;
   if (touch != nullptr) finding.stack = touch->stack;
   if (seen != process.waits.end() && seen->stack.known() && !seen->stack.cut) finding.stack = seen->stack;

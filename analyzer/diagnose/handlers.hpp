@@ -1,4 +1,4 @@
-// What the rules about atfork handlers share. These rules are about a handler that was called and has not returned.
+// Shared by the rules about atfork handlers. These rules report a handler that was called and has not returned.
 #pragma once
 
 #include <optional>
@@ -8,16 +8,17 @@
 
 namespace forksight::handlers {
 
-// How certain it is that the handler never returns; nullopt: the handler may still return.
+// Returns how certain it is that the handler never returns; nullopt: the handler may still return.
 std::optional<CallEnd> find_end(const Evidence& evidence, const model::HandlerRun& run);
 
-// A prepare handler waits for a lock. The holder of that lock waits, directly or through others, for a lock that an
-// earlier prepare handler of the same fork has taken. So the order of the handlers closes a ring of waits.
+// A prepare handler waits for a lock. The holder of this lock waits for a lock that an earlier prepare handler of the
+// same fork has taken. The holder may wait for it directly, or through other threads. So the order of the handlers
+// closes a ring of waits.
 struct Inversion {
   const model::HandlerHold* hold = nullptr;  // the lock that the earlier handler took
-  const model::Wait* wait = nullptr;         // the wait for that lock, by a thread of the ring
+  const model::Wait* wait = nullptr;         // how a thread of the ring waits for that lock
   std::optional<model::HandlerId> taken_by;  // nullopt: it is not known which earlier handler took it
-  // True if the whole ring consists of locks. Then no signal handler can end a wait of the ring.
+  // True if the whole ring consists of locks. No signal handler can end a wait in such a ring.
   bool is_of_locks = false;
 };
 std::optional<Inversion> find_inversion(const Evidence& evidence, const model::HandlerRun& run);
@@ -28,7 +29,7 @@ std::string name(const model::Model& model, model::HandlerId handlers, model::Ha
 std::string name(const model::HandlerHold& hold);
 
 // Makes the whole finding, except its fixes and the sentences that only one of the rules adds. `touch` is the recorded
-// touch in which the handler hangs; null if there is none.
+// touch in which the handler hangs; null if no touch was recorded.
 Finding describe(const char* slug, const Evidence& evidence, const model::HandlerRun& run, const CallEnd& end,
                  const model::Touch* touch);
 

@@ -25,7 +25,7 @@ static_assert(kLocks.size() == static_cast<std::size_t>(trace::LibcLock::kCount)
 
 const LockWords& words_of(trace::LibcLock lock) { return kLocks[static_cast<std::size_t>(lock)]; }
 
-// True if there is no trace, and forksight only sees that a thread of the parent is in the function now.
+// True if there is no trace, and forksight sees only that a thread of the parent is in the function now.
 bool is_inferred(const Evidence& evidence, const model::Touch& touch, const Lost& lost) {
   return evidence.fork(touch).is_inferred && lost.in_flight.called_at.known() && !lost.in_flight.by_forking_thread;
 }
@@ -72,8 +72,8 @@ std::optional<Lost> find_lost(const model::Model& model, const model::Touch& tou
   if (touch.kind != model::TouchKind::kLibcCall || !touch.in_flight) return std::nullopt;
   const model::CallInFlight& in_flight = model.forks[touch.fork].calls[*touch.in_flight];
   const std::uint64_t common = in_flight.call.locks & touch.call.locks;
-  // kLocks is sorted: first the locks that many functions take, last the locks of one function. So the last common lock
-  // is the most specific one.
+  // kLocks begins with the locks that many functions take, and ends with the locks that one function takes. So the last
+  // common lock is the most specific one.
   const auto last = static_cast<std::size_t>(std::bit_width(common)) - 1;
   if (common == 0 || last >= kLocks.size()) return std::nullopt;
   return Lost{in_flight, model.threads[in_flight.thread], static_cast<trace::LibcLock>(last),
@@ -92,13 +92,13 @@ std::optional<CallEnd> find_end(const Evidence& evidence, const model::Touch& to
   const auto hang = evidence.find_hang(touch);
   if (!hang) return std::nullopt;
   const model::Process& child = evidence.process(touch.process);
-  // A thread that waits for a lock of libc waits in a futex. A child that waits for a pipe or in wait4 hangs for
+  // If a thread waits for a lock of libc, it waits in a futex. If the child waits for a pipe or in wait4, it hangs for
   // another reason.
   const auto wait = std::ranges::find(child.waits, touch.tid, &model::Wait::tid);
   if (wait != child.waits.end() && wait->kind != model::WaitKind::kFutex && is_proven_dead(child)) return std::nullopt;
   if (is_proven_dead(child)) return CallEnd{*hang, Outcome::kHang};
   if (child.liveness == model::Liveness::kSpinning) return CallEnd{Certainty::kLikely, Outcome::kHang};
-  // Nobody looked at the process from outside, so it may have been killed during a call that was only slow.
+  // Nobody looked at the process from outside. So the call may only have been slow when the process was killed.
   if (child.liveness == model::Liveness::kUnknown && !child.exit_status) {
     return CallEnd{Certainty::kPossible, Outcome::kMayHang};
   }

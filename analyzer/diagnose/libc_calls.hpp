@@ -1,4 +1,4 @@
-// What the rules about locks inside of libc and of the loader share.
+// Shared by the rules about locks inside of libc and of the loader.
 #pragma once
 
 #include <optional>
@@ -10,12 +10,13 @@
 
 namespace forksight::libc_calls {
 
-// A child calls a function that takes a lock of libc. At the fork a thread was in a function that takes the same lock.
+// A child calls a function that takes a lock of libc. At the fork, a thread was inside of a function that takes the
+// same lock.
 struct Lost {
   const model::CallInFlight& in_flight;
   const model::Thread& holder;
   trace::LibcLock lock;  // the most specific lock that both functions take
-  std::size_t common;    // how many locks both functions take
+  std::size_t common;    // the number of locks that both functions take
 };
 std::optional<Lost> find_lost(const model::Model& model, const model::Touch& touch);
 
@@ -25,9 +26,9 @@ bool is_in_handler(const model::Model& model, const model::Touch& touch, const L
 std::string_view name(trace::LibcLock lock);  // such as "tzset_lock"
 std::string_view what(trace::LibcLock lock);  // such as "libc's lock of the time zone"
 
-// How the call of the child ended or will end; nullopt: it returned, or it may still return. The lost thread was in a
-// function that takes the same lock, but did not necessarily hold the lock at the fork. That it held the lock is proven
-// only if the child can never go on.
+// Returns how the call of the child ended or will end; nullopt: it returned, or may still return. The lost thread was
+// in a function that takes the same lock. But the lost thread need not have held the lock at the fork. Only a child
+// that can never go on proves that the lock was held.
 std::optional<CallEnd> find_end(const Evidence& evidence, const model::Touch& touch);
 
 // Makes the whole finding, except its fixes. `slug` is the slug of the calling rule.

@@ -35,7 +35,8 @@ bool has_gate(const LockOrder& one, const LockOrder& other) {
 struct Step {
   const LockOrder* order;
   Point point;
-  bool is_queued = false;  // a writer that waits for readers; the link before it is a reader that waits behind it
+  // True: this link is a writer that waits for readers. The reader of the link before it waits behind this writer.
+  bool is_queued = false;
 };
 
 class Search {
@@ -78,12 +79,12 @@ class Search {
     const Key awaited{process_of(*last.order), last.order->taken_as.number};
     if (const auto next = by_held_.find(awaited); next != by_held_.end()) {
       for (const LockOrder* order : next->second) {
-        // The first link holds the lock with the lowest number, so that the search finds each ring once.
+        // The first link holds the lock with the lowest number. So the search finds each ring only once.
         if (order->held_as.number <= first.held_as.number || !exclude(last.order->taken_as, order->held_as)) continue;
         append(length, order, false);
       }
     }
-    // A reader can wait for another reader only behind a writer that is queued for the same lock.
+    // A reader waits for another reader only if a writer is queued between them.
     if (!last.order->queues || !last.order->taken_as.shared) return;
     const auto queue = writers_.find(awaited);
     if (queue == writers_.end()) return;

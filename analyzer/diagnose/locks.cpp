@@ -19,10 +19,10 @@ std::optional<Orphan> find_held(const model::Model& model, const model::Touch& t
   return Orphan{held, model.locks[held.lock], model.threads[held.holder], model.forks[touch.fork], nullptr};
 }
 
-// For a lock that the forking thread held across the fork of this touch. The forked process has a copy of that thread.
-// The copy is the first thread of that process, so its tid is the pid. Further forks may lie between the forked process
-// and the touching process. If another thread than the copy called one of these forks, that fork lost the copy. Returns
-// the first such fork. Null: the copy called all of them, or one of them is not known.
+// The forking thread held a lock across the fork of this touch, so the forked process has a copy of that thread. The
+// copy is the first thread of that process, and its tid is the pid. There may be further forks between the forked
+// process and the touching process. If another thread than the copy called one of these forks, that fork lost the copy.
+// Returns the first such fork. Null: the copy called all of these forks, or one of these forks is not known.
 const model::Fork* find_fork_that_lost_it(const model::Model& model, const model::Touch& touch) {
   const model::Fork* lost_by = nullptr;
   model::ProcessId at = touch.process;
@@ -36,8 +36,8 @@ const model::Fork* find_fork_that_lost_it(const model::Model& model, const model
   return lost_by;
 }
 
-// Returns the copy of the thread that held the lock. If the list of threads that the fork lost lacks the copy, returns
-// the thread itself.
+// Returns the copy of the thread that held the lock. If the copy is not in the list of threads that the fork lost,
+// returns the thread that held the lock.
 const model::Thread& find_first_thread(const model::Model& model, const model::Fork& fork, const Orphan& own) {
   for (const model::ThreadId lost : fork.lost_threads) {
     if (model.threads[lost].tid == model.processes[fork.process].pid) return model.threads[lost];
@@ -45,7 +45,7 @@ const model::Thread& find_first_thread(const model::Model& model, const model::F
   return own.holder;
 }
 
-// For a lock that some thread held at the fork: returns the orphan, if this fork or a later one lost the holder.
+// Returns the orphan if the lock was held at the fork, and this fork or a later one lost the holder.
 std::optional<Orphan> find_lost(const model::Model& model, const model::Touch& touch) {
   auto found = find_held(model, touch);
   if (!found || !found->held.by_forking_thread) return found;
@@ -54,7 +54,7 @@ std::optional<Orphan> find_lost(const model::Model& model, const model::Touch& t
   return Orphan{found->held, found->lock, find_first_thread(model, *lost_by, *found), *lost_by, &found->holder};
 }
 
-// Describes the cause if it is not known who holds the lock.
+// Describes the cause for a lock whose holder is not known.
 std::string doubtful_cause(const Orphan& orphan, const std::string& where) {
   switch (orphan.lock.kind) {
     case model::LockKind::kSemaphore:
@@ -86,7 +86,7 @@ bool is_tested_with_exec(const model::Lock& lock) {
 }
 
 // True if the hazard suite tests the advice to use --on-orphan=recover or --on-orphan=abort for this kind of lock. A
-// test with one kind of mutex says nothing about another kind.
+// test with a normal mutex, for example, says nothing about a robust mutex.
 bool is_tested_on_orphan(const model::Lock& lock) {
   if (lock.kind != model::LockKind::kMutex) return is_tested_with_exec(lock);
   const bool is_plain = !lock.robust && !lock.priority_inherit && !lock.process_shared;
@@ -133,13 +133,13 @@ std::optional<CallEnd> find_end(const Evidence& evidence, const model::Touch& to
   if (is_cured) return CallEnd{Certainty::kProven, Outcome::kCured};
   if (touch.action == model::TouchAction::kAborted) return CallEnd{Certainty::kProven, Outcome::kError};
   if (touch.returned) {
-    // EOWNERDEAD: the thread got the lock. A robust mutex is meant to return this value.
+    // If the result is EOWNERDEAD, the thread got the lock. A robust mutex is meant to return this value.
     if (touch.result == 0 || touch.result == EOWNERDEAD) return std::nullopt;
     return CallEnd{Certainty::kProven, Outcome::kError};
   }
   const auto hang = evidence.find_hang(touch);
   if (!hang) return std::nullopt;
-  // A call with a deadline returns without the lock.
+  // If the call has a deadline, it ends without the lock.
   if (touch.timed) return CallEnd{Certainty::kLikely, Outcome::kError};
   return CallEnd{*hang, Outcome::kHang};
 }

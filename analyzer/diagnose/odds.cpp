@@ -11,16 +11,17 @@ namespace {
 using model::RacyTouch;
 using Touches = std::vector<const RacyTouch*>;
 
-// If at least kEnoughForks forks came after the last hold of the lock, and at least kEnoughHolds holds would have been
-// expected in that time, forksight assumes that no thread holds the lock any more when the process forks.
+// If forksight sees no hold of the lock since the first fork, it may assume that the lock is no longer held at forks.
+// For this, it must have seen at least kEnoughForks forks. At least kEnoughHolds holds would have been expected in that
+// time.
 constexpr std::size_t kEnoughForks = 8;
 constexpr double kEnoughHolds = 5;
 constexpr std::size_t kMostIndependent = 16;
 constexpr std::size_t kAll = static_cast<std::size_t>(-1);
 constexpr double kRounding = 1e-9;
 
-// How long the lock was held, and the time in which this was measured. Both are fractions of the window, which lasts
-// from the moment when the process made its second thread until the fork.
+// How long the lock was held, and how long this was measured. Both are fractions of the window, which lasts from the
+// moment when the process made its second thread until the fork.
 struct Part {
   double held = 0;
   double time = 0;
@@ -28,8 +29,8 @@ struct Part {
   double share() const { return time > 0 ? std::min(1.0, held / time) : 0; }
 };
 
-// Adds up the last slices of the window that begin at `from` or later, but at most `most` slices. Without slices,
-// returns the whole window.
+// Adds up the slices at the end of the window: those that begin at `from` or later, but at most the last `most`. If
+// there are no slices, returns the whole window.
 Part last_slices(const RacyTouch& touch, double from, std::size_t most) {
   if (touch.slices.empty()) return {touch.share, 1};
   Part part;
@@ -43,15 +44,15 @@ Part last_slices(const RacyTouch& touch, double from, std::size_t most) {
   return part;
 }
 
-// Returns the last two slices of the window, which are nearest to its fork. The last slice alone may be very short.
+// Adds up the last two slices of the window, which are nearest to the fork. The last slice alone may be very short.
 Part around_fork(const RacyTouch& touch, double from = 0) { return last_slices(touch, from, 2); }
 
 double window_ratio(const RacyTouch& fork, const RacyTouch& in) {
   return in.window_ns > 0 ? static_cast<double>(fork.window_ns) / static_cast<double>(in.window_ns) : 0;
 }
 
-// Returns, for each fork except the first, the share of the time just before the fork in which the lock was held. If
-// there is no such share, returns only the share just before the last fork.
+// Returns, for each fork except the first, how much of the time just before the fork the lock was held. If this is not
+// known for any of these forks, returns it for the last fork only.
 std::vector<double> shares_at_forks(const Touches& touches) {
   std::vector<double> shares;
   for (const RacyTouch* touch : touches) {
@@ -80,12 +81,13 @@ double error_of_mean(const std::vector<double>& values, double mean) {
 // is close to p times `by`. It is never above 1.
 double stretch(double chance, double by) { return chance * by / (1 - chance + chance * by); }
 
-// Computes the odds from the time for which the lock was held. `touches` must be in the order of their forks.
+// Computes the odds from the times for which the lock was held. `touches` must be in the order of their forks.
 void judge_time(const Touches& touches, Odds& odds) {
   const RacyTouch& last = *touches.back();
   const std::vector<double> shares = shares_at_forks(touches);
   const double mean = mean_of(shares);
-  // The time that counts goes from the first fork to the last. With a single fork it is the whole window of that fork.
+  // The time that counts is the time from the first fork to the last fork. If there is only one fork, it is the whole
+  // window of that fork.
   const double first = touches.size() > 1 ? window_ratio(*touches.front(), last) : 0;
   Part since_first = last_slices(last, first, kAll);
   if (since_first.time == 0) since_first = around_fork(last);
@@ -139,7 +141,8 @@ Table::Table(const model::Model& model) : model_(model) {
   std::map<model::ProcessId, std::vector<const model::Fork*>> forks;
   for (const model::Fork& fork : model.forks) {
     const bool has_threads = !fork.lost_threads.empty() || fork.unknown_threads != 0;
-    // If a process has missing records, records of taken locks may be missing, too. So its forks are not counted.
+    // If a process has missing records, records of held locks may be missing, too. So the forks of such a process are
+    // not counted.
     if (has_threads && fork.error == 0 && !model.processes[fork.process].has_gaps) forks[fork.process].push_back(&fork);
   }
   for (auto& [key, of_lock] : touches) {

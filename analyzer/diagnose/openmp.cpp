@@ -27,7 +27,7 @@ const model::Pool* find_lost_pool(const model::Model& model, const model::Touch&
   if (pool.kind != model::RuntimeKind::kLibgomp || pool.rebuilds_itself ||
       (touch.team != 0 && touch.team < kSmallestTeam))
     return nullptr;
-  // A cure may have ended all workers before the fork, so that none was lost.
+  // If a cure ended all workers before the fork, no worker was lost.
   return pool.in_region || pool.workers_lost > 0 || touch.cured ? &pool : nullptr;
 }
 

@@ -16,16 +16,16 @@ namespace forksight::pools {
 namespace {
 
 constexpr std::size_t kMostNamed = 4;
-constexpr std::size_t kSmallestPool = 2;  // for pools of the program itself: one thread is not a pool
+constexpr std::size_t kSmallestPool = 2;  // a single thread of the program itself is not a pool
 
 bool is_of_table(model::Owner owner) { return owner != model::Owner::kUnknown && owner != model::Owner::kStdThread; }
 
-// True if other rules report a lost pool of this owner. A region that waits for a lost libgomp pool is recorded as a
-// touch, and Python has rules of its own.
+// True if other rules report a lost pool of this owner. For libgomp, a region that waits for a lost pool is recorded as
+// a touch. Python has rules of its own.
 bool has_other_finding(model::Owner owner) { return owner == model::Owner::kLibgomp || owner == model::Owner::kPython; }
 
-// True if all threads run the same function of the program. Such threads count as one pool, even if no record shows
-// that they were created at one place.
+// True if all threads run the same function of the program. Then they count as one pool, even if no record shows that
+// they were created at one place.
 bool have_one_body(const model::Model& model, const model::ThreadPool& pool) {
   const std::string& body = model.threads[pool.threads.front()].body;
   return !body.empty() &&
@@ -39,7 +39,8 @@ bool was_made_at_one_place(const model::Model& model, const model::ThreadPool& p
   });
 }
 
-// Counts the condition variables for which the threads wait. All workers of one pool wait for the same one.
+// Counts the condition variables for which the threads wait. This is the number of pools, because all workers of one
+// pool wait for the same condition variable.
 std::size_t count_conditions(const model::Fork& fork, const std::vector<model::ThreadId>& threads) {
   std::set<std::uint64_t> conditions;
   for (const model::LostWait& wait : fork.lost_waits) {
@@ -53,20 +54,22 @@ bool is_blas(model::Owner owner) {
   return owner == model::Owner::kOpenblas || owner == model::Owner::kBlis || owner == model::Owner::kMkl;
 }
 
-// True if nobody looked at the process from outside, and the process had no signal handlers when it began the wait. The
-// shim records the wait only if the other conditions of touch_futex() (preload/threads/unending_waits.cpp) are met.
+// True if nobody looked at the process from outside, but the record of the wait alone shows that the process is stuck.
+// For this, the process must have had no signal handlers when it began the wait. The shim records such a wait only if
+// the other conditions of touch_futex() (preload/threads/unending_waits.cpp) are met.
 bool is_stuck_by_itself(const Evidence& evidence, const model::Touch& wait) {
   const model::Process& process = evidence.process(wait.process);
   return !wait.has_handlers && process.liveness == model::Liveness::kUnknown && !process.exit_status &&
          evidence.find_hang(wait).has_value();
 }
 
-bool is_in_region(const model::Model& model, const model::Fork& fork) {  // fork-inside-parallel-region reports it
+// the rule fork-inside-parallel-region reports it
+bool is_in_region(const model::Model& model, const model::Fork& fork) {
   return std::ranges::any_of(fork.pools, [&](model::PoolId id) { return openmp::is_team_in_region(model.pools[id]); });
 }
 
-// Returns the only lost pool for which the child can be waiting; pools of libgomp do not count. Null if there are
-// several, if it is not certain that the lost threads are a pool, or if another rule reports the pool.
+// Returns the only lost pool for which the child can be waiting. Pools of libgomp do not count. Null in three cases:
+// there are several such pools, it is not certain that the lost threads are a pool, or another rule reports the pool.
 const model::ThreadPool* find_only_pool(const model::Model& model, const model::Fork& fork) {
   if (fork.unknown_threads > 0) return nullptr;
   const model::ThreadPool* only = nullptr;
@@ -83,8 +86,8 @@ const model::ThreadPool* find_only_pool(const model::Model& model, const model::
              : nullptr;
 }
 
-// Returns the lost pool of the library that waits: the innermost library on the stack that has a row in owners.def.
-// Python and libgomp have rules of their own, so they are skipped.
+// Returns the lost pool of the library in which the child waits. This is the innermost library on the stack that has a
+// row in owners.def. Python and libgomp are skipped, because they have rules of their own.
 const model::ThreadPool* find_called_pool(const model::Fork& fork, const model::Stack& stack) {
   for (const model::Frame& frame : stack.frames) {
     const model::Owner owner = model::find_owner_of_library(frame.module);
@@ -97,10 +100,10 @@ const model::ThreadPool* find_called_pool(const model::Fork& fork, const model::
   return nullptr;
 }
 
-// True if the fork lost only workers of libgomp (GNU OpenMP). Such workers run only the parallel regions of the thread
-// that they belong to. Outside of a region they wake no thread. Another rule reports a region without its workers.
+// True if the fork lost only workers of libgomp (GNU OpenMP). Each worker runs only the parallel regions of one thread.
+// Outside of a region, workers wake no thread. Another rule reports a region whose workers were lost.
 bool has_lost_idle_workers_only(const model::Model& model, const model::Fork& fork) {
-  // Only a libgomp that is a shared library counts. If it is linked into the program, its regions cannot be told from
+  // Only a libgomp that is a shared library counts. If libgomp is linked into the program, its code cannot be told from
   // the program's own code.
   const auto is_worker = [&](model::ThreadId id) {
     const model::Thread& thread = model.threads[id];
@@ -128,7 +131,7 @@ bool is_in_openmp(const model::Touch* wait) {
 std::vector<UnexplainedWait> find_unexplained_waits(const Evidence& evidence, const std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
   std::unordered_set<model::ProcessId> explained;
-  // `explained` are the processes that earlier rules explain. Some of these have no open touch, because
+  // `explained` has the processes that earlier rules explain. Some of these processes have no open touch. For example,
   // pthread_cond_signal() returns even if its signal went to a lost thread.
   for (const Finding& finding : findings) {
     if (finding.outcome == Outcome::kHang || finding.outcome == Outcome::kMayHang)
@@ -140,7 +143,7 @@ std::vector<UnexplainedWait> find_unexplained_waits(const Evidence& evidence, co
     const std::size_t lost = wait.fork->lost_threads.size() + wait.fork->unknown_threads;
     if (python::is_explained(evidence, *wait.fork) || evidence.ended_unseen(wait.child)) return;
     // For an inferred fork, all threads of the child were examined. If no open wait was found, the fork does not
-    // explain the hang: the threads wait for each other, or another finding explains it.
+    // explain the hang. Then the threads wait for each other, or another finding explains the hang.
     if (wait.wait == nullptr && wait.fork->is_inferred) return;
     // The rules atfork-bypassed and fork-in-signal-handler report the children of such forks.
     if (wait.wait == nullptr && (wait.fork->bypassed || words::is_in_signal_handler(wait.fork->stack))) return;
@@ -154,7 +157,7 @@ std::vector<UnexplainedWait> find_unexplained_waits(const Evidence& evidence, co
   for (const model::Fork& fork : model.forks) {
     if (fork.child) consider({&fork, *fork.child, evidence.find_open_wait(*fork.child)});
   }
-  // Considers further descendants, too: the fork that made such a process may have lost no thread, but an earlier fork
+  // Considers further descendants, too. The fork that made such a process may have lost no thread, but an earlier fork
   // did.
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Touch* const wait = evidence.find_open_wait(id);
@@ -170,7 +173,7 @@ void set_certainty(const model::Process& child, Finding& finding) {
   } else if (has_way_out(child)) {
     set_may_be_intended(finding);
   } else {
-    // A handler may legally post a semaphore and so end the wait. Many daemons end in this way.
+    // A signal handler may legally post a semaphore, and so end the wait. Many daemons end in this way.
     finding.harm = Certainty::kLikely;
     finding.outcome = is_proven_dead(child) ? Outcome::kMayHang : Outcome::kHang;
   }
@@ -185,24 +188,24 @@ std::string name_of_forked(const Evidence& evidence, const UnexplainedWait& wait
 std::size_t count_pools(const model::Fork& fork) { return count_conditions(fork, fork.lost_threads); }
 
 const model::ThreadPool* find_pool(const model::Model& model, const UnexplainedWait& wait) {
-  // The child waits for a lock, and threads are known that may hold the lock. These threads need not be a pool.
+  // The child waits for a lock, and it is known which threads may hold the lock. These threads need not be a pool.
   if (wait.wait != nullptr && !wait.wait->lock_references.empty()) return nullptr;
   const model::ThreadPool* const called =
       wait.wait == nullptr ? nullptr : find_called_pool(*wait.fork, wait.wait->stack);
-  // A child that waits for a lock waits for no worker. Any lost thread may hold the lock.
+  // If a child waits for a lock, it does not wait for a worker. Any lost thread may hold the lock.
   const bool is_for_lock = wait.wait != nullptr && futex_waits::find_purpose(wait.wait->stack).is_lock;
   return called != nullptr || is_for_lock ? called : find_only_pool(model, *wait.fork);
 }
 
 const model::ThreadPool* find_openmp_pool(const Evidence& evidence, const UnexplainedWait& wait) {
   const std::vector<model::Wait>& waits = evidence.process(wait.child).waits;
-  if (waits.size() > 1) return nullptr;  // the child has a second thread, which may be a worker of the pool
+  if (waits.size() > 1) return nullptr;  // the second thread of the child may be a worker of the pool
   const model::Stack* const stack = wait.wait != nullptr ? &wait.wait->stack
                                     : waits.empty()      ? nullptr
                                                          : &waits[0].stack;
   if (stack == nullptr) return nullptr;
-  // A function that the region calls may sleep, too. In that case the innermost library on the stack is not the OpenMP
-  // runtime, and the pool does not explain the sleep.
+  // A function that the region calls may sleep, too. Then the innermost library on the stack is not the OpenMP runtime,
+  // and the lost pool does not explain the sleep.
   const auto caller = std::ranges::find_if_not(stack->frames, is_below_libraries);
   if (caller == stack->frames.end()) return nullptr;
   const model::Owner owner = model::find_owner_of_library(caller->module);
@@ -230,7 +233,7 @@ std::string name_threads(const model::Model& model, const model::Fork& fork) {
     names += created.empty() && !thread.start_routine.empty() ? fmt::format(" started with {}", thread.start_routine)
                                                               : created;
     const auto wait = std::ranges::find(fork.lost_waits, threads[i], &model::LostWait::thread);
-    // From outside, forksight sees what these threads wait for now, and not what they waited for at the fork.
+    // For an inferred fork, forksight sees what these threads wait for now, and not what they waited for at the fork.
     if (wait != fork.lost_waits.end() && !fork.is_inferred)
       names += fmt::format(", which waited for {}", words::awaited(model, *wait));
   }
@@ -246,8 +249,9 @@ std::string describe_lost_threads(const Evidence& evidence, const UnexplainedWai
   const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;
   const std::string least = fork.may_have_lost_more ? "at least " : "";
   const std::string threads = name_threads(evidence.model(), fork);
-  // In these cases the lost threads are known only from the child's memory. _Fork() leaves the threads of its parent in
-  // that memory. So after the next fork, the memory lists the lost threads of several forks.
+  // In these cases the lost threads are known only from the child's memory. A child of _Fork() keeps the list of its
+  // parent's threads in its memory. So if this child forks again, the memory of its own child lists the lost threads of
+  // several forks.
   const bool has_no_number =
       std::ranges::all_of(fork.lost_threads, [&](model::ThreadId id) { return evidence.model().threads[id].tid == 0; });
   const bool is_of_core = evidence.process(wait.child).is_core;
@@ -265,7 +269,8 @@ std::string_view find_blas_library(const model::Model& model, const model::Touch
   if (!touch.held) return {};
   const model::Lock& lock = model.locks[model.forks[touch.fork].held[*touch.held].lock];
   const model::Frame* const frame = words::find_user_frame(touch.stack);
-  // A lock on the heap or on a stack has no module. The library of the code that uses it is then taken as its owner.
+  // A lock on the heap or on a stack is in no module. Then the library of the code that uses the lock counts as its
+  // owner.
   const std::string_view library = !lock.module.empty() ? std::string_view(lock.module)
                                    : frame != nullptr   ? std::string_view(frame->module)
                                                         : std::string_view();

@@ -1,4 +1,4 @@
-// Shared by the rules about pools whose threads a fork left behind.
+// Shared by the rules about pools whose threads were lost in a fork.
 #pragma once
 
 #include <string>
@@ -9,24 +9,25 @@
 
 namespace forksight::pools {
 
-// A child that sleeps for ever, although no touch explains why. Probably it waits for a thread that a fork did not
-// copy.
+// A child sleeps for ever, although no touch explains why. Probably it waits for a thread that a fork did not copy.
 struct UnexplainedWait {
-  const model::Fork* fork;  // the fork that left the threads behind
+  const model::Fork* fork;  // the fork that lost the threads
   model::ProcessId child;
-  const model::Touch* wait;  // the futex wait that the child was seen to begin; null if there is none
+  // The futex wait that the child began, as a record or an examination of the child shows. Null if there is none.
+  const model::Touch* wait;
 };
-// `findings` are those that the rules have made so far. A process that one of these findings explains is left out.
+// `findings` are the findings that the rules have made so far. If one of them explains a process, that process is left
+// out.
 std::vector<UnexplainedWait> find_unexplained_waits(const Evidence& evidence, const std::vector<Finding>& findings);
-// Sets the finding's outcome, and how certain it is that an unexplained wait lasts for ever.
+// Sets the finding's outcome. Also sets how certain it is that an unexplained wait lasts for ever.
 void set_certainty(const model::Process& child, Finding& finding);
 
-// Returns the words that begin the sentence "... was forked". They are "It" if the waiting child was made by the fork
-// that left the threads behind. Otherwise that fork made an ancestor of the child, and the words name the ancestor.
+// Returns the words that begin the sentence "... was forked". If the fork that lost the threads made the waiting child,
+// the words are "It". Otherwise that fork made an ancestor of the child, and the words name this ancestor.
 std::string name_of_forked(const Evidence& evidence, const UnexplainedWait& wait);
 
-// Counts the pools of the lost threads: one for each condition variable for which these threads wait. Threads that wait
-// for none are not counted.
+// Counts the pools of the lost threads by the condition variables for which the threads wait. Each condition variable
+// counts as one pool. A thread that waits for no condition variable does not count.
 std::size_t count_pools(const model::Fork& fork);
 
 // Returns the lost pool for which the child waits. If the child waits inside a library that has a lost pool, this is
@@ -36,20 +37,21 @@ std::size_t count_pools(const model::Fork& fork);
 const model::ThreadPool* find_pool(const model::Model& model, const UnexplainedWait& wait);
 
 // Returns the lost pool of an OpenMP runtime of LLVM or Intel, if the child's only thread sleeps in the runtime itself;
-// else null. Such a runtime has a fork handler that makes a new pool in the child. A child that sleeps in the runtime
-// has no new pool: the handler did not run, or it is switched off. So the runtime waits for threads that the child does
-// not have.
+// otherwise null. Such a runtime has a fork handler that makes a new pool in the child. If the child sleeps in the
+// runtime, there is no new pool: the handler did not run, or it is switched off. So the runtime waits for threads that
+// the child does not have.
 const model::ThreadPool* find_openmp_pool(const Evidence& evidence, const UnexplainedWait& wait);
 
 // Returns a name such as "FFTW pool of 3 threads" or "pool of 2 std::threads".
 std::string pool_name(const model::ThreadPool& pool);
 // Returns a sentence such as "It was forked at app.c:12 from process 4240, which had 2 more threads: thread 4241,
-// thread 4242." Only the first few threads are named. If it is known for what a thread waited, the sentence says so.
+// thread 4242." Only the first few threads are named. If it is known what a thread waited for, the sentence says that,
+// too.
 std::string describe_lost_threads(const Evidence& evidence, const UnexplainedWait& wait);
 std::string name_threads(const model::Model& model, const model::Fork& fork);
 
-// Returns the BLAS library that owns the lock of a touch; "" for all other touches. The rule lost-blas-pool reports the
-// touches of such locks, and locks::find_orphan() leaves them out.
+// Returns the BLAS library that owns the lock of a touch; "" for all other touches. The rule lost-blas-pool reports a
+// touch of such a lock. So locks::find_orphan() leaves such a touch out.
 std::string_view find_blas_library(const model::Model& model, const model::Touch& touch);
 
 }  // namespace forksight::pools

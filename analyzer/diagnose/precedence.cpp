@@ -9,7 +9,7 @@ namespace forksight::orders {
 namespace {
 
 constexpr std::size_t kMostKept = 2'000'000;
-constexpr std::size_t kMostWork = 5'000'000;  // how many threads the searches may look up altogether
+constexpr std::size_t kMostWork = 5'000'000;  // the number of threads that all searches together may look up
 
 }  // namespace
 
@@ -29,7 +29,8 @@ bool Precedence::may_meet(const Point& one, const Point& other) {
   const model::ThreadLife& other_life = model_.lives[other.life];
   if (one.life == other.life || life.process != other_life.process) return false;
   if (!life.is_followed || !other_life.is_followed) return false;
-  // The clock advances at every birth and join. So if one point comes before the other, it has the lower moment.
+  // The clock advances whenever a thread is created or joined. So if one point comes before the other, its moment is
+  // lower.
   const bool is_before_other = one.moment < other.moment ? is_before(one, other) : is_before(other, one);
   return !is_before_other && !has_given_up();
 }
@@ -40,8 +41,8 @@ bool Precedence::is_before(const Point& one, const Point& other) {
   return since != after.end() && other.moment >= since->second;
 }
 
-// Finds what comes after the point. The search takes the lowest moment first, so it reaches each thread at the earliest
-// moment of that thread that comes after the point.
+// Finds everything that comes after the point. The search takes the lowest moment first. So it reaches each thread at
+// the earliest moment of that thread that comes after the point.
 const Precedence::Since& Precedence::follow(const Point& from) {
   if (kept_ > kMostKept) {
     known_.clear();

@@ -1,5 +1,5 @@
-// Tells whether an act of one thread came before an act of another thread. This order is known only if one thread
-// created or joined the other, directly or through further threads.
+// Tells whether an act of one thread came before an act of another thread. Only creations and joins of threads show
+// this, directly or through further threads.
 #pragma once
 
 #include <cstdint>
@@ -24,14 +24,14 @@ class Precedence {
  public:
   explicit Precedence(const model::Model& model);
 
-  // True if the points are of two threads of one process, enough is known about both threads, and neither point comes
-  // before the other.
+  // True if three conditions are met: the points are of two threads of one process, enough is known about both threads,
+  // and neither point comes before the other.
   bool may_meet(const Point& one, const Point& other);
-  // True if there were too many threads to search. From then on may_meet() returns false.
+  // True if the search was given up because there were too many threads. From then on may_meet() returns false.
   bool has_given_up() const { return work_left_ == 0; }
 
  private:
-  // Describes what comes after one point: maps each thread that has moments after the point to the first of these
+  // Describes what comes after one point. Maps each thread that has moments after the point to the first of these
   // moments.
   using Since = std::unordered_map<model::LifeId, std::uint64_t>;
 

@@ -20,8 +20,8 @@ const model::Stack* find(const model::Model& model, std::optional<model::PythonI
   return found == threads.end() ? nullptr : &found->stack;
 }
 
-// Functions of the standard library that only one class of their module has. The interpreter gives only the name of the
-// function; this table adds the class.
+// Functions of the standard library whose name occurs in only one class of their module. The interpreter gives only the
+// name of the function. This table adds the class.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kClasses{{
     {"queue.put", "queue.Queue.put"},
     {"queue.get", "queue.Queue.get"},
@@ -87,7 +87,7 @@ std::string place(const model::Stack& stack) {
   }
   if (!frame->python) return words::place_with_function(stack);
   const std::string where = fmt::format("{}:{}, {}", words::base_name(frame->file), frame->line, frame->function);
-  // If the place is inside of a package, the result begins with the line of the program itself that led there.
+  // If the place is inside of a package, the result begins with the line of the program itself that led to this place.
   const model::Frame& line = stack.frames[words::find_user_line(stack)];
   const bool is_led_to = &line != frame && words::whose(*frame) == words::Whose::kLibrary;
   return is_led_to ? fmt::format("{}:{}, {}", words::base_name(line.file), line.line, where) : where;

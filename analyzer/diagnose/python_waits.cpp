@@ -34,9 +34,9 @@ bool runs_import(const model::Stack& stack) {
 
 using Predicate = bool (*)(const model::Stack&);
 
-// `is_at_it` recognises the stack of a thread that is in the matching function. Returns a wait whose partner is a lost
-// thread that was in that function at the fork. nullopt if there was no such thread, or if another thread of the child
-// is in that function now.
+// Returns a wait whose partner is a lost thread that was in the matching function at the fork. `is_at_it` recognises
+// the stack of a thread that is in this function. nullopt if no lost thread was in it, or if another thread of the
+// child is in it now.
 std::optional<Wait> find_partner(const Evidence& evidence, const model::Fork& fork, Need need, Predicate is_at_it) {
   const model::Model& model = evidence.model();
   const std::uint64_t own = model.threads[fork.forking_thread].pointer;
@@ -102,7 +102,7 @@ bool rewrite_for_python(const Evidence& evidence, const model::Fork& fork, Findi
   add_sentence(finding, describe_liveness(child));
   finding.fixes.clear();
   if (wait) {
-    // A handler may raise an exception, and so end the wait.
+    // A signal handler may raise an exception, and so end the wait.
     finding.harm = has_way_out(child) ? Certainty::kLikely : Certainty::kProven;
     // The stacks do not show which executor should deliver the result.
     finding.cause = Certainty::kLikely;

@@ -1,6 +1,6 @@
-// Tells what a proven dead Python child waits for. The child's stack and the stacks of its lost threads show this
-// together, because functions of CPython's library form pairs: a thread in one function of a pair always ends the wait
-// of a thread in the other function.
+// Tells what a proven dead Python child waits for. The child's stack and the stacks of its lost threads together show
+// this. The reason is that functions of CPython's library form pairs. A thread in one function of a pair always ends
+// the wait of a thread in the other function.
 #pragma once
 
 #include <optional>
@@ -17,13 +17,14 @@ struct Wait {
   const model::Stack* partner_at_fork = nullptr;
 };
 
-// Returns the wait of the child, if the lost thread that would have ended it was found. nullopt: the child is in no
-// wait of such a pair, or its stacks are not known.
+// Returns the wait of the child, if the lost thread that would have ended this wait was found. nullopt: the child is
+// not in a function of such a pair, no such lost thread was found, or the stacks are not known.
 std::optional<Wait> find_wait(const Evidence& evidence, const model::Fork& fork);
 // True if a rule other than lost-wakeup explains the wait.
 bool is_explained(const Evidence& evidence, const model::Fork& fork);
-// Rewrites the finding lost-wakeup of a Python child with Python's functions and lines. Returns false if these are not
-// known. If find_wait() recognises the wait, the hang becomes proven, or likely if a signal handler may end the wait.
+// Rewrites the finding lost-wakeup of a Python child, so that it names Python's functions and lines. Returns false if
+// these are not known. If find_wait() recognises the wait, the hang becomes proven. It becomes only likely if a signal
+// handler may end the wait.
 bool rewrite_for_python(const Evidence& evidence, const model::Fork& fork, Finding& finding);
 
 }  // namespace forksight::python

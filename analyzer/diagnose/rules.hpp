@@ -1,4 +1,4 @@
-// The rules. They are generated from one table, rules.def.
+// The list of rules, which is generated from the table rules.def.
 #pragma once
 
 #include <span>

@@ -1,4 +1,5 @@
-// Finds readers of a rwlock that let a waiting writer go first, while that writer waits for a reader.
+// Finds a thread that waits to read a rwlock behind a waiting writer. The writer waits for the threads that hold the
+// lock for reading.
 #pragma once
 
 #include <algorithm>
@@ -7,8 +8,8 @@
 
 namespace forksight::rwlocks {
 
-// Returns a thread that waits to read and lets `writer` go first, while `writer` waits until the readers leave. Null if
-// there is none.
+// Returns a thread that waits to read and lets `writer` go first, while `writer` waits until the present readers
+// unlock. Null if there is no such thread.
 inline const model::Wait* find_reader_behind(const model::Process& process, const model::Wait& writer) {
   const auto reader = std::ranges::find_if(process.waits, [&](const model::Wait& one) {
     return one.is_stuck && one.use == model::FutexUse::kRwlockRead && one.object == writer.object && one.owner == 0 &&

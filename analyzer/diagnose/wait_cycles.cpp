@@ -31,8 +31,8 @@ struct Graph {
   std::vector<std::vector<Edge>> edges;
 };
 
-// True if it is known which thread or process the waker is. False if it is only known that some thread of the process,
-// or some process with the same memory or timer, could end the wait.
+// True if it is known which thread or process the waker is. False if it is known only that some thread of a process
+// could end the wait, or some process with the same memory or timer.
 bool is_understood(const model::Waker& waker) {
   return waker.via != "futex" && waker.via != "shared memory" && waker.via != "timerfd" &&
          model::is_waited_for(waker.via);
@@ -43,7 +43,7 @@ Graph build(const model::Model& model) {
   std::map<std::pair<std::string, std::int32_t>, std::vector<std::size_t>> by_process;
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Process& process = model.processes[id];
-    if (process.liveness == model::Liveness::kVictim) continue;  // the process for which it waits is the cause
+    if (process.liveness == model::Liveness::kVictim) continue;  // the process for which the victim waits is the cause
     for (const model::Wait& wait : process.waits) {
       if (!wait.is_stuck) continue;
       by_process[{process.host, process.pid}].push_back(graph.nodes.size());
@@ -56,8 +56,8 @@ Graph build(const model::Model& model) {
     for (const model::Waker& waker : graph.nodes[from].wait->wakers) {
       const auto threads = by_process.find({host, waker.pid});
       if (!is_understood(waker) || threads == by_process.end()) continue;
-      // The waker is an unknown reader (its tid is 0), because a rwlock does not record its readers. So the only ring
-      // that forksight can recognise here is a writer that waits for itself.
+      // A rwlock does not record its readers, so the waker is an unknown reader (its tid is 0). The only ring that
+      // forksight can then recognise is a writer that waits for itself.
       if (waker.via == "rwlock" && waker.tid == 0) {
         graph.edges[from].push_back({from, &waker});
         continue;
@@ -71,8 +71,9 @@ Graph build(const model::Model& model) {
 }
 
 // Returns the shortest ring through the node `start`; empty if there is none. `may_be_itself`: an edge from a thread to
-// itself counts as a ring. find_cycles() searches without such rings first, because a waker that names only a process
-// gives an edge to each of its threads, also to the waiting thread itself. Edges of the kind `without` are left out.
+// itself counts as a ring. find_cycles() first searches without such rings. The reason is that a waker may name only a
+// process. Then each thread of that process gets an edge, even the waiting thread itself. Edges of the kind `without`
+// are left out.
 Cycle find_shortest(const Graph& graph, std::size_t start, bool may_be_itself, std::string_view without) {
   struct Step {
     std::size_t from;
@@ -102,11 +103,11 @@ Cycle find_shortest(const Graph& graph, std::size_t start, bool may_be_itself, s
   return {};
 }
 
-// For a link whose process goes on: true if the other threads of the process cannot end the wait of this link. They can
-// cancel a thread that joins, or a thread whose wait has `may_be_cancelled`. If the ring contains the GIL, no other
-// thread goes on: the process only seems to, because threads that wait for the GIL wake up again and again. If the
-// owner of a normal or adaptive mutex locks it again, another thread may unlock it, as if it were a semaphore. Such a
-// program is not valid, but it works.
+// For a link whose process goes on: true if the other threads of the process cannot end the wait of this link. But
+// other threads can cancel a thread that joins, or a thread whose wait has `may_be_cancelled`. If the ring contains the
+// GIL, no other thread really goes on: threads that wait for the GIL wake up again and again, which only looks like
+// progress. If the owner of a normal or adaptive mutex locks the mutex again, another thread may unlock it, as if it
+// were a semaphore. Such a program is not valid, but it works.
 bool is_beyond_others(const Cycle& cycle, const Link& link) {
   if ((link.waker->via == "join" && !has_via(cycle, "GIL")) || link.wait->may_be_cancelled) return false;
   const model::MutexType type = link.wait->mutex_type;
@@ -168,9 +169,9 @@ std::vector<Cycle> find_cycles(const model::Model& model) {
   const Graph graph = build(model);
   std::map<const model::Wait*, bool> has_finding;
   std::vector<Cycle> cycles;
-  // In a pool of processes, one worker holds a lock while it reads from a pipe, and the other idle workers wait for
-  // this lock. These other workers are no part of the ring that contains that one worker. So the search looks first for
-  // rings without such locks.
+  // In a pool of processes, one idle worker holds a lock of multiprocessing while it reads from a pipe. The other idle
+  // workers wait for this lock. They are no part of the ring that contains the reading worker. So the search first
+  // looks for rings without such locks.
   for (const std::string_view without : {std::string_view(model::kViaSemaphoreLock), std::string_view()}) {
     for (std::size_t start = 0; start < graph.nodes.size(); ++start) {
       if (has_finding.contains(graph.nodes[start].wait)) continue;
@@ -265,7 +266,7 @@ void advise_on_gil(Finding& finding) {
 Culprit culprit_lock(const model::Wait& wait) {
   Culprit culprit;
   culprit.kind = CulpritKind::kLock;
-  // The semaphore of such a lock has a random name, which differs from run to run.
+  // The name of the semaphore of a multiprocessing lock is random, and differs from run to run.
   culprit.name =
       wait.semaphore_use == model::SemaphoreUse::kLockHeld ? std::string("a lock of multiprocessing") : object(wait);
   if (!wait.object_name.empty()) culprit.name += fmt::format(" ({})", own_word(wait));
@@ -275,7 +276,8 @@ Culprit culprit_lock(const model::Wait& wait) {
 }
 
 Culprit culprit_lock(const Evidence& evidence, const Cycle& cycle) {
-  // A lock of the program is blamed rather than the GIL, and a lock rather than the end of a thread or process.
+  // A lock of the program is a better culprit than the GIL. Any lock is a better culprit than the end of a thread or
+  // process.
   const auto find_first = [&](std::set<std::string_view> others) {
     const auto is_other = [&](const Link& link) { return others.contains(link.waker->via); };
     return static_cast<std::size_t>(std::ranges::find_if_not(cycle, is_other) - cycle.begin());
@@ -303,8 +305,8 @@ bool is_held_open(const Cycle& cycle) {
 }
 
 void set_certainty(const Evidence& evidence, const Cycle& cycle, Finding& finding) {
-  // A signal handler cannot end the wait for a lock or for the end of a thread: these calls go on after the handler.
-  // Other calls may return to their caller.
+  // A signal handler cannot end the wait for a lock or for the end of a thread, because these calls go on after the
+  // handler. Other calls may return to their caller.
   const auto is_lock = [](const Link& link) {
     const std::string& via = link.waker->via;
     return via == "mutex" || via == "rwlock" || via == "join" || via == "GIL";
@@ -318,9 +320,9 @@ void set_certainty(const Evidence& evidence, const Cycle& cycle, Finding& findin
   });
   finding.harm = is_beyond ? Certainty::kProven : Certainty::kLikely;
   finding.outcome = is_beyond ? Outcome::kHang : Outcome::kMayHang;
-  // The holder of a lock of multiprocessing is known from the counts of the living processes. But a process that has
-  // ended may have released the lock in place of that holder, and another process may have acquired the lock and then
-  // ended.
+  // The counts of the living processes show the holder of a lock of multiprocessing. But another process may have
+  // released the lock in place of that holder, and then ended. A further process may have acquired the lock since, and
+  // ended, too.
   finding.cause = has_via(cycle, model::kViaSemaphoreLock) ? Certainty::kLikely : Certainty::kProven;
 }
 

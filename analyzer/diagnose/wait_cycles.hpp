@@ -1,6 +1,6 @@
-// Rings of threads that wait for each other, as seen from outside. Each thread waits for something that only the next
-// thread can give, and the last thread waits for the first. A thread may wait for the owner of a lock or file lock, for
-// the other end of a pipe or socket, or for the end of a thread or child.
+// Finds rings of threads that wait for each other, as seen from outside. Each thread waits for something that only the
+// next thread can give. The last thread waits for the first one. A thread may wait for the owner of a lock or file
+// lock, for the other end of a pipe or socket, or for the end of a thread or child.
 #pragma once
 
 #include <cstdint>
@@ -16,24 +16,24 @@ namespace forksight::cycles {
 struct Link {
   model::ProcessId process = 0;
   const model::Wait* wait = nullptr;
-  const model::Waker* waker = nullptr;  // the waker among those of `wait` that leads to the next link
+  const model::Waker* waker = nullptr;  // one of the wakers of `wait`: the one that leads to the next link
 };
 using Cycle = std::vector<Link>;
 
 // Finds rings of threads that are proven stuck. Each thread is in at most one ring: if the shortest ring through a
-// thread contains a thread of a ring that was found before, the new ring is left out. A wait counts only if it is known
-// which thread or process could end it. In a ring of one link, a thread waits for itself.
+// thread contains a thread of an earlier ring, the new ring is left out. A wait counts only if it is known which thread
+// or process could end it. In a ring of one link, a thread waits for itself.
 std::vector<Cycle> find_cycles(const model::Model& model);
 
 bool has_via(const Cycle& cycle, std::string_view via);
 // True if each link has a waker of one of these kinds.
 bool is_made_of(const Cycle& cycle, const std::set<std::string_view>& vias);
-// True if another rule reports the cause of the ring. The cause may be a hazard of a fork: a process is in an atfork
-// handler, a thread is in a call on something that its fork broke, or one of `findings` explains one of the processes
-// by its fork. Or the cause may be a task that was lost with its worker.
+// True if another rule reports the cause of the ring. There are two kinds of causes. The first kind is a hazard of a
+// fork: a process is in an atfork handler, a thread is in a call on something that its fork broke, or one of `findings`
+// explains one of the processes by its fork. The second kind is a task that was lost with its worker.
 bool has_other_finding(const Evidence& evidence, const Cycle& cycle, const std::vector<Finding>& findings);
 
-// Begins the finding about a ring with what all rules share: process, thread, certainty, processes.
+// Begins the finding about a ring. Fills in what all rules share: process, thread, certainty and processes.
 Finding begin_finding(const char* slug, const Evidence& evidence, const Cycle& cycle);
 // True if the process of the link goes on, so that only some of its threads are stuck.
 bool process_goes_on(const Evidence& evidence, const Link& link);
@@ -41,23 +41,25 @@ bool process_goes_on(const Evidence& evidence, const Link& link);
 std::string hanging(const Evidence& evidence, const Cycle& cycle);
 // Adds a sentence for each link, such as "Thread 12 "a" of process 5 waits for mutex_b, which thread 13 "b" holds."
 void tell(const Evidence& evidence, const Cycle& cycle, Finding& finding);
-// Sets the outcome, and how certain it is that nothing ever ends the waits of the ring. A signal handler may end one.
+// Sets the outcome. Also sets how certain it is that nothing ever ends the waits of the ring. For example, a signal
+// handler may end a wait.
 void set_certainty(const Evidence& evidence, const Cycle& cycle, Finding& finding);
 
-// Advises to give back Python's GIL before a wait.
+// Adds the advice to release Python's GIL before a wait.
 void advise_on_gil(Finding& finding);
 
-// Returns the object that a finding about the ring blames, with its holder. This is the first object of the ring that
-// is neither Python's GIL nor a thread or process that is to end. If there is none, it is the GIL. The second function
-// returns the lock that a thread waits for in `wait`, without a holder.
+// Returns the object that a finding about the ring blames, with the object's holder. This is the first object of the
+// ring that is neither Python's GIL nor a thread or process that is to end. If there is no such object, this is the
+// GIL. If the ring has no GIL either, this is the object of the last link.
+// The second function returns the lock that a thread waits for in `wait`, without a holder.
 Culprit culprit_lock(const Evidence& evidence, const Cycle& cycle);
 Culprit culprit_lock(const model::Wait& wait);
-// Returns the thread of the next link. It holds what the link at `index` waits for.
+// Returns the thread of the link after `index`. This thread holds what the link at `index` waits for.
 Holder holder(const Evidence& evidence, const Cycle& cycle, std::size_t index);
 
 // True for a ring in which a reader waits for the end of a pipe or connection, and nobody writes. The next process of
-// the ring has the other end open; in a ring of one link, that is the reader itself. A longer ring must also contain a
-// wait for the end of a child.
+// the ring has the other end open. In a ring of one link, the reader itself has it open. A longer ring must also
+// contain a wait for the end of a child.
 bool is_held_open(const Cycle& cycle);
 bool is_reader(const model::Wait& wait);
 

@@ -24,11 +24,11 @@ bool is_of_runtime(const model::Frame& frame) {
   }
   // Frames of the interpreter's own C code do not show what the script does.
   if (starts_with_any(base_name(frame.module), {"python", "libpython"})) return true;
-  // Rust's standard library is compiled into the program. Its file names are paths on the machine that built the
+  // Rust's standard library is compiled into the program. Its frames have file names from the machine that built the
   // compiler.
   if (frame.file.starts_with("/rustc/")) return true;
-  // Code from headers of the C++ library, such as std::lock_guard, is compiled into the program, but is not the user's.
-  // The same is true of a libgomp that is linked statically.
+  // Code from headers of the C++ library, such as std::lock_guard, is compiled into the program. But it is not the
+  // user's code. The same is true of a libgomp that is linked statically.
   return starts_with_any(frame.function, {"std::", "__gnu_cxx::", "__gthread_", "void std::", "GOMP_", "gomp_"}) ||
          frame.file.find("/include/c++/") != std::string::npos;
 }
@@ -188,7 +188,8 @@ std::string process(const model::Process& process, bool is_forked) {
 }
 
 std::string parent(const model::Process& process) {
-  // A process whose pid is not known may be a more distant ancestor, because _Fork() leaves no trace in memory.
+  // The memory of a child does not show whether _Fork() made it. So a process whose pid is not known may be a more
+  // distant ancestor.
   const bool is_unknown = process.is_some_ancestor || process.pid == 0;
   return is_unknown ? std::string("an ancestor") : fmt::format("process {}", process.pid);
 }

@@ -1,6 +1,6 @@
-// A lock in shared memory has an owner that no longer exists: the owner was killed, or ended, between lock and unlock.
-// Every process that wants the lock waits for ever. A robust mutex would have reported the dead owner to the first of
-// these processes.
+// The owner of a lock in shared memory no longer exists: it was killed, or ended, between lock and unlock. Every
+// process that wants the lock waits for ever. A robust mutex would have told the first of these processes that the
+// owner is dead.
 #include <fmt/core.h>
 
 #include <map>

@@ -1,5 +1,5 @@
-// A child was made by _Fork(), clone() or the bare system call. No atfork handler ran, so the locks of malloc, of
-// streams and of the loader stay as they were at the fork. The shim does not see when the child touches these locks. So
+// A child was made by _Fork(), clone() or the bare system call. No atfork handler ran. So the locks of malloc, of
+// streams and of the loader are as they were at the fork. The shim does not see when the child touches these locks. So
 // the rule reports a child that is proven dead and waits in a futex. If this futex is the lock of a stream that another
 // thread held at the fork, the cause is known.
 #include <fmt/core.h>
@@ -39,8 +39,8 @@ Finding describe(const Evidence& evidence, const model::Fork& fork) {
   finding.harm = stream != nullptr ? Certainty::kProven : Certainty::kLikely;
   finding.cause = stream != nullptr ? Certainty::kProven : Certainty::kPossible;
   finding.outcome = Outcome::kHang;
-  // If the futex is not the lock of a stream, it is not known what it belongs to. Then a signal handler may end the
-  // wait, and the program may be meant to sleep until that handler runs.
+  // If the futex is not the lock of a stream, it is not known what the futex belongs to. Then a signal handler may end
+  // the wait, and perhaps the program is meant to sleep until the handler runs.
   if (stream == nullptr && has_way_out(child)) set_may_be_intended(finding);
   finding.culprit.kind = CulpritKind::kLock;
   const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;
@@ -88,7 +88,7 @@ void atfork_bypassed(const Evidence& evidence, std::vector<Finding>& findings) {
     const model::Process* const child = evidence.find_untouched_child(fork);
     if (!fork.bypassed || child == nullptr || evidence.find_open_wait(*fork.child) != nullptr) continue;
     if (fork.lost_threads.size() + fork.unknown_threads == 0) continue;
-    if (words::is_in_signal_handler(fork.stack)) continue;  // rule fork-in-signal-handler
+    if (words::is_in_signal_handler(fork.stack)) continue;  // the rule fork-in-signal-handler reports it
     if (is_dead_in_futex(*child)) findings.push_back(describe(evidence, fork));
   }
 }

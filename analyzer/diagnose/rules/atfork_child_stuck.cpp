@@ -1,6 +1,6 @@
-// A child handler (pthread_atfork()) does not return, so fork() never returns in the child. The handler does what the
-// child of a process with threads may not do: it takes a lock that a lost thread held at the fork, or waits for a lost
-// thread.
+// A child handler (pthread_atfork()) does not return, so fork() never returns in the child. The child of a process with
+// threads may not do what this handler does: it takes a lock that a lost thread held at the fork, or it waits for a
+// lost thread.
 #include <map>
 
 #include "diagnose/handlers.hpp"

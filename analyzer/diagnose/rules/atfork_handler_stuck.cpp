@@ -1,6 +1,6 @@
 // A prepare or parent handler (pthread_atfork()) does not return, so fork() never returns in the parent. Usually the
-// handler locks a lock that another thread holds, or joins another thread, and that thread waits for the forking
-// thread.
+// handler waits for another thread: it wants a lock that the thread holds, or it joins the thread. That thread waits
+// for the forking thread.
 #include "diagnose/handlers.hpp"
 #include "diagnose/rules.hpp"
 
@@ -10,7 +10,7 @@ void atfork_handler_stuck(const Evidence& evidence, std::vector<Finding>& findin
   for (const model::HandlerRun& run : evidence.model().handler_runs) {
     if (run.phase == model::HandlerPhase::kChild) continue;
     const auto end = handlers::find_end(evidence, run);
-    if (!end || handlers::find_inversion(evidence, run)) continue;  // rule atfork-order
+    if (!end || handlers::find_inversion(evidence, run)) continue;  // the rule atfork-order reports it
     Finding finding = handlers::describe("atfork-handler-stuck", evidence, run, *end, nullptr);
     const bool is_prepare = run.phase == model::HandlerPhase::kPrepare;
     add_sentence(finding, is_prepare ? "No child was made yet."

@@ -1,6 +1,6 @@
 // A process sleeps until a signal comes. SIGCHLD would wake it, but SIGCHLD came before the process slept: a child has
-// ended, and the process has not waited for that child. Probably this happened: the process asked whether the child was
-// alive, then the child ended, and then the process went to sleep and expected that the end of the child would wake it.
+// ended, and the process has not waited for that child. Probably the process asked whether the child was alive, and
+// then the child ended. After that, the process went to sleep and expected that the end of the child would wake it.
 #include <fmt/core.h>
 
 #include <csignal>
@@ -14,7 +14,7 @@ namespace forksight::rules {
 
 namespace {
 
-// The shortest sleep that counts. A signal that was still pending would have woken the process within this time.
+// A shorter sleep does not count. A signal that was still pending would have woken the process within this time.
 constexpr std::uint64_t kLeastRestMs = 100;
 
 bool is_woken_by_children(const model::Wait& wait) {

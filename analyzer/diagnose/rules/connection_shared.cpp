@@ -1,8 +1,8 @@
-// Parent and children of a fork send into one connection, or receive from it. Bytes of one process get between the
-// bytes of another, and answers go to the process that reads first. It is likely a fault if a child used the
-// connection, then another process used it, and then the child used it again. If no child did so, each process may have
-// been done with the connection before the next process used it. In some correct programs one process only sends and
-// another only receives. So the rule considers sends and receives separately.
+// Parent and children of a fork send into one connection, or receive from it. The bytes of different processes mix, and
+// an answer goes to the process that reads first. A fault is likely if a child used the connection, then another
+// process used it, and then the child used it again. Otherwise each process may have been done with the connection
+// before the next process used it. The rule considers sends and receives separately, because in some correct programs
+// one process only sends and another one only receives.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -28,9 +28,9 @@ std::vector<const ShareUse*> find_uses(const Share& share, ShareUseKind kind) {
   return uses;
 }
 
-// True if a child used the connection again after another process had used it. Then two processes use it during the
-// same time. Later uses by the owner of the connection do not show this, because an owner may well use it again after
-// its children are done with it.
+// True if a child used the connection again after another process had used it. Then two processes use the connection
+// during the same time. Later uses by the owner do not show this: the owner may use the connection again when its
+// children are done with it.
 bool is_used_in_turns(const Share& share, const std::vector<const ShareUse*>& uses) {
   for (std::size_t i = 0; i < uses.size(); ++i) {
     if (uses[i]->process == share.owner) continue;
@@ -99,7 +99,7 @@ void connection_shared(const Evidence& evidence, std::vector<Finding>& findings)
       const std::vector<const ShareUse*> uses = find_uses(share, kind);
       // The first recorded use must be by a forked process, and the next use by another process.
       if (uses.size() < 2 || !uses[0]->fork || uses[0]->process == uses[1]->process) continue;
-      // Processes that hold a shared lock while they use the connection share it on purpose.
+      // Processes that hold a shared lock while they use the connection share the connection on purpose.
       if (std::ranges::any_of(uses, [](const ShareUse* use) { return use->under_lock; })) continue;
       findings.push_back(describe(evidence, share, uses));
       break;

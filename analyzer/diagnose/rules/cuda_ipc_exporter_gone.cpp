@@ -1,6 +1,6 @@
-// A process has device memory of another process open when that other process frees the memory or ends. This is
-// undefined in CUDA. A free is reported as soon as the order of the calls is known. An end is reported only if the
-// memory was used afterwards, because processes that end one after the other harm nobody.
+// A process frees device memory or ends, while another process has this memory open. CUDA does not define what happens
+// then. A free is reported as soon as the order of the calls is known. An end is reported only if the memory was used
+// afterwards, because it does no harm if processes just end one after the other.
 #include <fmt/core.h>
 
 #include <vector>
@@ -94,7 +94,7 @@ void cuda_ipc_exporter_gone(const Evidence& evidence, std::vector<Finding>& find
     const Export* const of = import.of;
     const model::ProcessId importer = import.open->process;
     if (of == nullptr || of->call->process == importer) continue;
-    // If records of a process are missing, the memory may have been closed before without a record.
+    // If records of a process are missing, the memory may have been closed earlier without a record.
     if (!sharing.is_whole(importer) || !sharing.is_whole(of->call->process)) continue;
     if (of->freed != nullptr) {
       const std::uint64_t at_ns = of->freed->began_ns;

@@ -1,7 +1,7 @@
-// An importer died while it had memory open, and the exporter never freed that memory. But the exporter does free
-// memory that importers have closed. So the exporter probably waits for a message that nobody will send. The driver has
-// removed the importer's mapping; the memory itself stays allocated until the exporter ends. forksight infers the
-// exporter's wait only from what the exporter did with other memory, so this finding is never more than likely.
+// A process (the importer) died while it had memory of another process (the exporter) open. The exporter never freed
+// this memory, although it frees memory that importers have closed. So the exporter probably waits for a message that
+// nobody will send. The driver has removed the importer's mapping, but the memory stays allocated until the exporter
+// ends. Only what the exporter did with other memory suggests that it waits. So this finding is never more than likely.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -20,8 +20,8 @@ using cuda::Export;
 using cuda::Import;
 using cuda::Sharing;
 
-// Counts allocations of this exporter that were freed after an importer had closed them. An allocation that several
-// importers closed counts once.
+// Counts allocations of this exporter that were freed after an importer had closed them. An allocation counts once,
+// even if several importers closed it.
 std::size_t count_given_back(const Sharing& sharing, model::ProcessId exporter) {
   std::set<const Export*> given_back;
   for (const Import& import : sharing.imports()) {
@@ -81,13 +81,13 @@ void cuda_ipc_limbo(const Evidence& evidence, std::vector<Finding>& findings) {
     if (importer == exporter || seen_ended_ns == 0 || sharing.ended_by_itself(importer)) continue;
     if (!sharing.is_whole(importer) || !sharing.is_whole(exporter)) continue;
     const std::size_t given_back = count_given_back(sharing, exporter);
-    // The finding needs an exporter that had the chance to free the memory: it made a recorded call, or ended by
-    // itself, after the importer had opened the memory. It is not known exactly when the importer died. But if the
-    // exporter ended before the importer, the importer's death is not the reason.
+    // The finding needs an exporter that had the chance to free the memory. So the exporter must have made a recorded
+    // call, or ended by itself, after the importer had opened the memory. It is not known exactly when the importer
+    // died. But if the exporter ended before the importer, the importer's death is not the reason.
     if (given_back == 0 || !sharing.was_alive_after(exporter, import.open->ended_ns)) continue;
     const std::uint64_t end_ns = sharing.end_of(exporter);
     if (end_ns != 0 && sharing.was_alive_after(importer, end_ns)) continue;
-    // Another living process may have the memory open. Then the exporter is right not to free it.
+    // If another living process has the memory open, the exporter is right not to free it.
     const bool is_shared = std::ranges::any_of(sharing.imports(), [&](const Import& other) {
       return other.of == of && other.close == nullptr && other.open->process != importer &&
              evidence.process(other.open->process).seen_ended_ns == 0;

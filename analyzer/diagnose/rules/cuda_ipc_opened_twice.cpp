@@ -1,5 +1,5 @@
-// A process opens a handle that it already has open. In a second context, CUDA refuses this. In the same context,
-// drivers before CUDA 11 refuse it.
+// A process opens a handle that it already has open. CUDA refuses this if the process opens the handle in a second
+// context. Drivers before CUDA 11 also refuse it in the same context.
 #include <fmt/core.h>
 
 #include <set>

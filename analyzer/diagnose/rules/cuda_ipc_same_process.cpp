@@ -1,4 +1,5 @@
-// A process opens a handle that it exported itself, which CUDA refuses. The process already has the memory.
+// A process opens a handle that it exported itself, and CUDA refuses this. The process has the memory already, so it
+// need not open the handle.
 #include <fmt/core.h>
 
 #include <set>

@@ -1,6 +1,6 @@
 // A forked child calls the CUDA driver, which its parent had initialised before the fork. The driver refuses every such
-// call, even cuInit. The driver's own answer is the proof. There is one finding for each process and not one for each
-// call, because many refusals follow the first.
+// call, even cuInit. The driver's own answer is the proof. There is one finding for each process, because many further
+// refusals follow the first one.
 #include <fmt/core.h>
 #include <sys/wait.h>
 
@@ -32,7 +32,7 @@ bool has_failed(const model::Process& process) {
   return process.exit_status && !(WIFEXITED(*process.exit_status) && WEXITSTATUS(*process.exit_status) == 0);
 }
 
-// Chooses the call that the finding is about; null: no call shows harm.
+// Chooses the call that the finding is about; null if no call shows harm.
 const model::Touch* choose(const Evidence& evidence, const Touches& touches) {
   for (const model::Touch* touch : touches) {
     if (is_stuck_in(evidence, *touch)) return touch;
@@ -61,8 +61,7 @@ std::string describe_others(const Touches& touches, const model::Touch& chosen) 
 
 Certainty certainty_of(const model::Touch& touch, bool is_stuck) {
   if (is_stuck) return Certainty::kProven;
-  // After the fork the call had to fail in any case. But only the error kNotInitialised shows that the fork is the
-  // cause.
+  // Every such call had to fail after the fork. But only the error kNotInitialised shows that the fork is the cause.
   if (touch.result != kNotInitialised) return Certainty::kLikely;
   return cuda::only_queries(touch) ? Certainty::kLikely : Certainty::kProven;
 }

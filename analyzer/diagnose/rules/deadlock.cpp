@@ -1,7 +1,7 @@
 // A process hangs for ever by itself: each of its threads sleeps until another thread does something, and no thread is
-// left that could do it. This rule reports the hangs that no other rule explains: waits for semaphores, condition
-// variables, futures and locks of the program's own. The memory of these objects does not say who should have ended the
-// wait. The finding is about several processes if they wait for each other in shared memory.
+// left that could do it. This rule reports the hangs that no other rule explains. These are waits for semaphores,
+// condition variables, futures and locks of the program's own. The memory of such an object does not say who should
+// have ended the wait. If processes wait for each other in shared memory, one finding is about all of them.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -21,7 +21,8 @@ namespace forksight::rules {
 
 namespace {
 
-constexpr std::size_t kMostTold = 8;  // the most waits that a finding describes; waits at the same place count as one
+// the most waits that a finding describes; waits at the same place count as one wait
+constexpr std::size_t kMostTold = 8;
 
 struct Sleeper {
   model::ProcessId process = 0;
@@ -29,12 +30,12 @@ struct Sleeper {
 };
 using Sleepers = std::vector<Sleeper>;
 
-// True if it is known which thread should end the wait. That thread waits, too, so this wait is a symptom and not the
+// True if it is known which thread should end the wait. That thread waits, too. So this wait is a symptom and not the
 // cause.
 bool has_owner(const model::Wait& wait) { return wait.owner != 0 || wait.use == model::FutexUse::kJoin; }
 
-// True for a futex wait if it is not known which thread should end the wait. The place of the wait must be known, too.
-// Without the place, the finding could say nothing about the wait, and `run` looks again.
+// True for a futex wait if it is not known which thread should end it, but the place of the wait is known. Without the
+// place, the finding could say nothing about the wait. `run` then examines the process again.
 bool is_open_wait(const Sleeper& sleeper) {
   const model::Wait& wait = *sleeper.wait;
   return wait.kind == model::WaitKind::kFutex && !has_owner(wait) && wait.stack.known();
@@ -58,14 +59,14 @@ bool is_in_task(const model::Wait& wait) {
   });
 }
 
-// What the waits of a finding have in common. The story selects the words of the finding.
+// What the waits of a finding have in common. The Story selects the words of the finding.
 enum class Story { kPlain, kBarrier, kTask, kPromise };
 
 Story find_story(const Sleepers& sleepers) {
   const auto has = [&](auto is_it) {
     return std::ranges::any_of(sleepers, [&](const Sleeper& sleeper) { return is_it(*sleeper.wait); });
   };
-  // A thread that waits for a known thread or process does not change the story.
+  // If a thread waits for a known thread or process, this wait does not change the story.
   const auto all = [&](auto is_it) {
     return std::ranges::all_of(
         sleepers, [&](const Sleeper& sleeper) { return is_it(*sleeper.wait) || has_owner(*sleeper.wait); });
@@ -76,8 +77,8 @@ Story find_story(const Sleepers& sleepers) {
   return Story::kPlain;
 }
 
-// True if the fork that made the process, or the fork that made one of its ancestors, lost threads. Such a lost thread
-// may be the one that should have ended the wait.
+// True if the fork that made the process, or a fork that made one of its ancestors, lost threads. One of these lost
+// threads may be the thread that should have ended the wait.
 bool has_lost_threads(const model::Model& model, model::ProcessId id) {
   std::unordered_set<model::ProcessId> seen;
   while (seen.insert(id).second) {
@@ -98,8 +99,8 @@ std::unordered_set<model::ProcessId> find_explained(const std::vector<Finding>& 
   return explained;
 }
 
-// Returns the process itself, and all processes for which it waits, directly or through others. deadlock() reports them
-// only if all of them sleep for ever.
+// Returns the process itself, and all processes for which it waits, directly or through others. The rule reports these
+// processes only if all of them sleep for ever.
 std::vector<model::ProcessId> find_bound(const model::Model& model, model::ProcessId first) {
   std::vector<model::ProcessId> bound{first};
   for (std::size_t at = 0; at < bound.size(); ++at) {
@@ -117,9 +118,10 @@ std::vector<model::ProcessId> find_bound(const model::Model& model, model::Proce
   return bound;
 }
 
-// Sets the certainty and the outcome. If a signal handler could end a wait, the hang is not proven. If this handler is
-// a way out, the program may be intended to sleep until the handler runs. Python's own handler of SIGINT is no way out:
-// it exists for Ctrl-C, and a program that only Ctrl-C wakes was not meant to go on by itself.
+// Sets the certainty and the outcome. If a signal handler could end a wait, the hang is not proven. If this handler
+// counts as a way out, the program may be meant to sleep until the handler runs. Python's own handler of SIGINT does
+// not count as a way out. It exists for Ctrl-C, and a program that only Ctrl-C can wake was not meant to go on by
+// itself.
 void set_certainty(const Evidence& evidence, const std::vector<model::ProcessId>& bound, Finding& finding) {
   const auto is_beyond = [&](model::ProcessId id) { return no_signal_can_wake(evidence.process(id)); };
   finding.harm = std::ranges::all_of(bound, is_beyond) ? Certainty::kProven : Certainty::kLikely;
@@ -145,8 +147,8 @@ Sleepers list_sleepers(const model::Model& model, const std::vector<model::Proce
   return all;
 }
 
-// True if the thread waits on a futex word of the pool that libstdc++ keeps for many waits. The name of that pool says
-// nothing about this wait.
+// True if the thread waits on a futex word of libstdc++'s pool of futex words. This pool serves many waits, so its name
+// says nothing about this wait.
 bool is_private_name(const model::Wait& wait) {
   return wait.object_name.find("__waiter_pool_base") != std::string::npos;
 }
@@ -351,7 +353,7 @@ Finding describe(const Evidence& evidence, const std::vector<model::ProcessId>& 
   return finding;
 }
 
-// Finds threads that read a timer that is not armed, while every thread that could arm it sleeps for ever, too.
+// Finds threads that read a timer that is not armed. Each thread that could arm the timer sleeps for ever, too.
 void find_unarmed_timers(const Evidence& evidence, std::unordered_set<model::ProcessId>& settled,
                          std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();

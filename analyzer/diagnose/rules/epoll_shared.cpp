@@ -1,6 +1,6 @@
 // A child removed a descriptor from the epoll instance that it shares with its parent. The parent still has the file
-// open and waits in the instance, but gets no events of that file any more. It cannot be proved that this is
-// unintended.
+// open and waits in the epoll instance, but gets no events of this file any more. The rule cannot prove that the
+// removal is a mistake.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ using model::Share;
 using model::ShareUse;
 using model::ShareUseKind;
 
-// Returns the first wait that the owner began after `removed` and that lacks the file's events. Null if the owner
+// Returns the first wait of the owner that began after `removed` and that lacks the file's events. Null if the owner
 // recorded no such wait.
 const ShareUse* find_missed(const Share& share, const ShareUse& removed) {
   const auto found = std::find_if(share.uses.begin(), share.uses.end(), [&](const ShareUse& use) {
@@ -39,7 +39,7 @@ Finding describe(const Evidence& evidence, const Share& share, const ShareUse& r
   finding.tid = missed != nullptr ? missed->tid : owner.pid;
   if (missed != nullptr) finding.stack = missed->stack;
   finding.fork = evidence.fork_site(fork);
-  // The harm is not proven, even if the owner is proven dead, because the owner may wait for an event of another file.
+  // Even if the owner is proven dead, the harm is not proven, because the owner may wait for an event of another file.
   finding.harm = Certainty::kLikely;
   finding.cause = Certainty::kProven;
   finding.outcome = is_proven_dead(owner) ? Outcome::kHang : Outcome::kMayHang;

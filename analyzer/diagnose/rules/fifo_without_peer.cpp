@@ -1,6 +1,6 @@
-// A thread waits in open() for somebody to open the other end of a FIFO, and there is evidence that nobody will. Either
-// the name of the FIFO is removed, or a child or sibling that may have been meant to open it has ended. A service that
-// waits for its next client is in the same open(). The rule needs the evidence, so that it does not report a service.
+// A thread waits in open() until somebody opens the other end of a FIFO, and there is evidence that nobody will. Either
+// the name of the FIFO is removed, or a child or sibling that may have been meant to open the FIFO has ended. The
+// evidence is needed, because a service that waits for its next client sleeps in the same open().
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -20,13 +20,13 @@ const model::Process* find_parent(const model::Model& model, const model::Proces
 }
 
 // True if the thread waits for a child, for the end of a thread, or in open() for the other end of a FIFO. Such a
-// thread does nothing else before its wait ends.
+// thread does nothing else until its wait ends.
 bool is_bound(const model::Wait& wait) {
   return wait.kind == model::WaitKind::kWaitChild || wait.kind == model::WaitKind::kFifoOpen ||
          (wait.kind == model::WaitKind::kFutex && wait.use == model::FutexUse::kJoin);
 }
 
-// True if some thread of the program, in any of its processes, is not bound, and so may open the FIFO later.
+// True if the program has a thread, in any process, that is not bound. Such a thread may open the FIFO later.
 bool may_another_open(const model::Model& model, const model::Process& process) {
   return std::ranges::any_of(model.processes, [&](const model::Process& other) {
     if (other.exe != process.exe || has_ended(other) || other.is_some_ancestor) return false;
@@ -36,7 +36,7 @@ bool may_another_open(const model::Model& model, const model::Process& process) 
 
 // Returns a process that may have been meant to open the FIFO, that has ended, and for whose end nobody has waited yet.
 // This is a child of `process`. If `process` has no such child, it is a sibling, but only if the sibling and `process`
-// are both forked copies of their parent. Null: there is no such child or sibling, or somebody else may open the FIFO.
+// are both forked copies of their parent. Null if there is neither, or if somebody else may open the FIFO.
 const model::Zombie* find_lost_peer(const model::Model& model, const model::Process& process) {
   if (may_another_open(model, process)) return nullptr;
   if (!process.zombies.empty()) return &process.zombies.front();

@@ -1,7 +1,7 @@
-// A child unlocks bytes of a file that its parent had locked by fcntl() or lockf() before the fork and still has
-// locked. The child acted as if it had the lock, but it never had it. An unlock alone does no harm. So the rule reports
-// it only if the file was written to between the fork and the unlock. If it is known that the child wrote nothing, or
-// that the parent wrote, the rule reports nothing.
+// A child unlocks bytes of a file that only its parent has locked. The parent locked them by fcntl() or lockf() before
+// the fork. The child acted as if it had the lock. An unlock alone does no harm. So the rule reports the unlock only if
+// the file was written to between the fork and the unlock. If it is known that the child wrote nothing, or that the
+// parent wrote, the rule reports nothing.
 #include <fmt/core.h>
 
 #include "diagnose/evidence.hpp"
@@ -15,8 +15,8 @@ namespace {
 
 using model::FileLockUse;
 
-// The parent's lock keeps out all processes that ask for a lock. So if the parent did not write, the writer is probably
-// the child, which did not ask.
+// The parent's lock keeps out all processes that ask for a lock. If the parent did not write, the writer is probably
+// the child, which did not ask for a lock.
 std::optional<Certainty> find_harm(const FileLockUse& use) {
   if (use.event != model::FileLockEvent::kForeignUnlock || !use.file_changed) return std::nullopt;
   if (!use.writer_known) return Certainty::kPossible;

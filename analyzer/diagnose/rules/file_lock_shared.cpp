@@ -1,6 +1,6 @@
-// After a fork, a lock of flock() or of an open file description (F_OFD_SETLK) belongs to parent and child alike. If
-// the child releases it, the parent has lost it, too. The rule reports this only if the parent did not know it: the
-// parent later released a lock that it no longer had.
+// After a fork, a lock of flock() or of an open file description (F_OFD_SETLK) belongs to parent and child together. If
+// the child releases the lock, the parent loses it, too. The rule reports this only if the parent did not know it. The
+// evidence is that the parent later released a lock that it no longer had.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -36,8 +36,8 @@ Finding describe(const Evidence& evidence, const FileLockUse& released, const Fi
   const std::string other = who_has_it(missed);
   const std::string time = words::duration((missed.time_ns - released.time_ns) / words::kNsPerMs);
   Finding finding = file_locks::begin_finding(evidence, "file-lock-shared", released);
-  // The harm is proven if another process took a lock that excludes this lock, while the owner acted as if it still
-  // held this lock. Locks exist to prevent exactly this.
+  // The harm is proven if another process took a conflicting lock while the owner acted as if it still held this lock.
+  // Locks exist to prevent exactly this.
   finding.harm = other.empty() ? Certainty::kPossible : Certainty::kProven;
   finding.cause = finding.harm;
   finding.processes.push_back(missed.process);

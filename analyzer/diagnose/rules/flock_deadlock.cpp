@@ -1,5 +1,5 @@
-// Processes wait for each other's file locks, or for a file lock of a process that waits for them in another way. The
-// kernel refuses such a ring only if it consists of the fcntl() locks of processes.
+// Processes wait in a ring, and at least one of them waits for a file lock. If the ring consists only of fcntl() locks
+// that belong to processes, the kernel refuses it. The kernel does not look for other rings.
 #include <fmt/core.h>
 
 #include <algorithm>

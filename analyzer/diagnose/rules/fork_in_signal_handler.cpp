@@ -1,6 +1,6 @@
-// A signal handler forked. The child goes on inside of the handler. The code that the signal interrupted may hold a
-// lock. Only that code would release the lock, and that code, further down on the child's own stack, goes on only after
-// the handler has returned.
+// A signal handler forked, and the child goes on inside of the handler. The code that the signal interrupted may hold a
+// lock. Only this code would release the lock. But it is on the child's own stack, outside of the handler, and goes on
+// only after the handler has returned.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace forksight::rules {
 
 namespace {
 
-// Returns what ran when the signal came: the frames outside of the handler.
+// Returns the frames of the code that the signal interrupted. They are the frames outside of the handler.
 model::Stack find_interrupted(const model::Stack& stack) {
   const auto at = std::ranges::find(stack.frames, model::kSignalFrame, &model::Frame::function);
   model::Stack interrupted;
@@ -30,7 +30,7 @@ void add_fixes(Finding& finding) {
       {"In the child call nothing but async-signal-safe functions (signal-safety(7)), and leave by _exit().", true});
 }
 
-// Describes a child that hangs in a futex, if no touch shows why.
+// Describes a child that hangs in a futex although no touch shows why.
 Finding describe_untouched(const Evidence& evidence, const model::Fork& fork) {
   const model::Process& child = evidence.process(*fork.child);
   const model::Stack interrupted = find_interrupted(fork.stack);

@@ -1,7 +1,7 @@
 // A process forked between the beginning and the end of a parallel region. The child has one thread of a team, but the
 // team still counts its other threads. At the end of this region, or in the next region, the child waits for these
-// threads (libgomp) or crashes (LLVM's libomp). No cure works, because the state of the team is on the stacks of
-// threads that do not exist in the child.
+// other threads (libgomp) or crashes (LLVM's libomp). No cure works, because the state of the team is on the stacks of
+// threads that the child does not have.
 #include <fmt/core.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -16,8 +16,8 @@ namespace forksight::rules {
 
 namespace {
 
-// Returns the signal that ended the process, as a mask, if libomp can be the reason. Otherwise returns 0. libomp uses a
-// team that it has freed, which raises SIGSEGV. Or it notices that the team is freed, and raises SIGABRT.
+// Returns a mask with the signal that ended the process, if libomp can be the reason; otherwise 0. libomp raises
+// SIGSEGV when it uses a team that it has freed. It raises SIGABRT when it notices that the team is freed.
 std::uint64_t crash_signal(const model::Process& process) {
   if (!process.exit_status || !WIFSIGNALED(*process.exit_status)) return 0;
   const int signal = WTERMSIG(*process.exit_status);
@@ -76,8 +76,8 @@ void find_touches(const Evidence& evidence, std::vector<Finding>& findings) {
   }
 }
 
-// Finds children that reached the end of the region in which they were forked. The shim sees no call at that point. It
-// is known only that the child is stuck.
+// Finds children that reached the end of the region in which they were forked. The shim sees no call at that point. So
+// it is known only that the child is stuck.
 void find_ends(const Evidence& evidence, std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
   for (const model::Fork& fork : model.forks) {

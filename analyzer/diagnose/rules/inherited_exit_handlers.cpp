@@ -1,7 +1,7 @@
 // A forked child calls exit(). The exit handlers and static destructors that the parent registered run in the child.
-// The threads that they stop, join or wait for do not exist there. The rule reports a child that hangs or crashes in
-// exit(), but not a child that gets through exit(). A child that hangs in exit() itself, and not in a handler, waits
-// for the lock of libc's list of handlers. A lost thread held that lock, because it was registering a handler.
+// They stop, join or wait for threads that the child does not have. The rule reports a child that hangs or crashes in
+// exit(), but not a child that gets through exit(). If the child hangs in exit() itself and not in a handler, it waits
+// for the lock of libc's list of handlers. A lost thread held that lock while it registered a handler.
 #include <fmt/core.h>
 #include <sys/wait.h>
 
@@ -21,12 +21,12 @@ bool is_crash(int signal) {
   return signal == SIGSEGV || signal == SIGABRT || signal == SIGBUS || signal == SIGFPE || signal == SIGILL;
 }
 
-// Returns whether the child's exit() hung or crashed, and how certain that is. Returns nullopt if nothing shows a hang
-// or a crash. exit() never returns. So there is no record of its return, even if nothing hung.
+// Returns how the child's exit() ended, a hang or a crash, and how certain that is. Returns nullopt if nothing shows a
+// hang or a crash. exit() never returns. So the trace has no record of its return, even if nothing hung.
 std::optional<CallEnd> find_end_of_exit(const Evidence& evidence, const model::Touch& touch) {
   const model::Process& child = evidence.process(touch.process);
   // find_hang() returns nullopt if nothing shows that exit() hung. It also returns nullopt if the thread touched
-  // something later, for example in an exit handler. The rule for that touch then reports any hang.
+  // something later, for example in an exit handler. Then the rule for that touch reports any hang.
   if (!evidence.find_hang(touch)) return std::nullopt;
   if (is_proven_dead(child)) return CallEnd{Certainty::kProven, Outcome::kHang};
   if (child.liveness == model::Liveness::kSpinning) return CallEnd{Certainty::kLikely, Outcome::kHang};
@@ -42,8 +42,8 @@ const model::Touch* find_wait(const Evidence& evidence, const model::Touch& exit
   return wait != nullptr && wait->tid == exit.tid && wait->time_ns > exit.time_ns ? wait : nullptr;
 }
 
-// True if exit() itself waits, and not a handler. exit() takes only one lock, the lock of its list of handlers, and
-// releases this lock while a handler runs.
+// True if exit() itself waits, and not a handler. The only lock that exit() takes is the lock of its list of handlers.
+// exit() releases this lock while a handler runs.
 bool waits_for_list(const model::Process& child, const model::Touch& exit) {
   const auto wait = std::ranges::find(child.waits, exit.tid, &model::Wait::tid);
   if (wait == child.waits.end() || wait->kind != model::WaitKind::kFutex) return false;

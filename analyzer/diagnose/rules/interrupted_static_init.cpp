@@ -1,6 +1,6 @@
-// The first thread that reaches a static variable of a function initialises it, and other threads wait until that is
-// done. If a process forks in the middle of this, the child gets a guard variable that says "in progress", but not the
-// thread that would finish.
+// The first thread that reaches a static variable of a function initialises the variable. Other threads wait until the
+// variable is initialised. If a process forks in the middle of this, the child inherits a guard variable that says "in
+// progress". But the child does not have the thread that would finish the initialisation.
 #include <fmt/core.h>
 
 #include "diagnose/locks.hpp"

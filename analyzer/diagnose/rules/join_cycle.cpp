@@ -1,5 +1,5 @@
-// Threads wait for each other to end. Or a thread waits for the end of another thread, and that thread needs a lock
-// that the waiting thread holds. The rule covers processes that wait for the end of a child in the same way.
+// Threads wait for each other to end. Or a thread waits for the end of another thread, and that other thread needs a
+// lock that the waiting thread holds. The rule treats processes that wait for the end of a child in the same way.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -19,8 +19,8 @@ void join_cycle(const Evidence& evidence, std::vector<Finding>& findings) {
     const bool has_gil = cycles::has_via(cycle, "GIL");
     const bool has_lock = cycles::has_via(cycle, "mutex") || cycles::has_via(cycle, "rwlock") ||
                           cycles::has_via(cycle, model::kViaSemaphoreLock) || has_gil;
-    // In a ring with a wait for a child, the description begins with a link that waits for the end of a process or
-    // thread.
+    // If the ring contains a wait for a child, the description begins with a link that waits for the end of a process
+    // or thread.
     const auto waits_for_end = [](const cycles::Link& link) {
       return link.waker->via == "join" || link.waker->via == "wait4";
     };

@@ -1,6 +1,6 @@
 // While a callback of dl_iterate_phdr runs, its thread holds the loader's lock on the list of loaded objects. fork()
-// resets the loader's other locks in the child, but not this one. Each function of the child that walks or changes the
-// list waits for ever.
+// resets the loader's other locks in the child, but not this one. If another thread was in such a callback at the fork,
+// the lock stays taken in the child. Then each function of the child that walks or changes the list waits for ever.
 #include "diagnose/libc_calls.hpp"
 #include "diagnose/rules.hpp"
 
@@ -10,7 +10,8 @@ void loader_lock_orphaned(const Evidence& evidence, std::vector<Finding>& findin
   for (const model::Touch& touch : evidence.model().touches) {
     const auto lost = libc_calls::find_lost(evidence.model(), touch);
     if (!lost || lost->lock != trace::LibcLock::kLoader) continue;
-    if (libc_calls::is_in_handler(evidence.model(), touch, *lost)) continue;  // rule fork-in-signal-handler
+    // the rule fork-in-signal-handler reports it
+    if (libc_calls::is_in_handler(evidence.model(), touch, *lost)) continue;
     const auto end = libc_calls::find_end(evidence, touch);
     if (!end) continue;
     Finding finding = libc_calls::describe(evidence, "loader-lock-orphaned", touch, *lost, *end);

@@ -1,6 +1,6 @@
-// Threads wait in a ring of locks: each thread holds the lock that the previous thread waits for. The ring may consist
-// of two threads (AB-BA) or more, in one process or in several that share the locks. The proof comes from outside: each
-// lock records its owner, and each owner sleeps until it gets the next lock.
+// Threads wait in a ring of locks: each thread holds the lock for which the previous thread waits. The ring may consist
+// of two threads (AB-BA) or more. The threads may be in one process, or in several processes that share the locks. The
+// proof comes from outside: each lock records its owner, and each owner sleeps until it gets the next lock.
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Threads have taken the same locks in opposite orders, at different times (--lock-order). Nothing hangs: the finding
-// reports a possible hang, and the places to change. If the threads do hang, the rule lock-cycle reports them.
+// Threads took the same locks in opposite orders, at different times (--lock-order). Nothing hangs. The finding reports
+// that a hang is possible, and names the places to change. If the threads do hang, the rule lock-cycle reports them.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 

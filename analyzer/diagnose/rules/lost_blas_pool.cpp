@@ -1,6 +1,6 @@
-// OpenBLAS ends an idle pool before a fork and makes it anew in parent and child. It cannot do that while another
-// thread is in a call of OpenBLAS. Then the child gets a locked copy of the lock that admits one call at a time. The
-// child's next call of OpenBLAS waits for a thread that the child does not have.
+// OpenBLAS ends an idle pool before a fork, and makes it anew in parent and child. OpenBLAS cannot end the pool while
+// another thread is in a call of OpenBLAS. That thread holds the lock that admits only one call at a time. So the child
+// gets a locked copy of this lock. The child's next call of OpenBLAS waits for a thread that the child does not have.
 #include <fmt/core.h>
 
 #include "diagnose/locks.hpp"

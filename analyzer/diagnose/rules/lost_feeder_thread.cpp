@@ -1,9 +1,10 @@
-// multiprocessing.Queue sends from a background thread of its own, which the first put() starts. In a child of a plain
-// os.fork(), the queue still counts on a feeder thread that does not exist there. So what the child puts stays in its
-// buffer. It is not known whether the child put something before it fell asleep, so the finding is likely and not
-// proven. A queue of forksight itself (ipc/, feed::thread) has such a thread, too. Its handle refuses to work in the
-// child, but before it can refuse, it must take the lock of the queue's list. A thread of the parent may have held that
-// lock at the fork. Then the shim records the touch of the lock.
+// multiprocessing.Queue sends from a background thread, the feeder, which the first put() starts. A child of a plain
+// os.fork() has a copy of the queue. This copy counts on a feeder that does not exist in the child. So what the child
+// puts stays in the buffer of the queue. The finding is only likely, because it is not known whether the child put
+// something before it fell asleep.
+// A queue of forksight itself (ipc/, feed::thread) has a feeder, too. Its handle refuses to work in the child. But
+// before it can refuse, it must take the lock of the queue's list. If a thread of the parent held this lock at the
+// fork, the shim records the touch of the lock.
 #include <fmt/core.h>
 
 #include <map>
@@ -21,8 +22,8 @@ namespace forksight::rules {
 
 namespace {
 
-// Adds to the victims the processes that are proven dead and wait for `child`, directly or through others. `child` may
-// wait for them, too.
+// Adds victims to the finding: the processes that are proven dead and wait for `child`, directly or through others.
+// `child` may wait for these processes, too.
 void add_waiting(const model::Model& model, model::ProcessId child, Finding& finding) {
   std::multimap<model::ProcessId, model::ProcessId> waiting;  // indexed by the process that is waited for
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
@@ -39,7 +40,7 @@ void add_waiting(const model::Model& model, model::ProcessId child, Finding& fin
   reached.erase(child);
   for (const model::ProcessId id : reached) {
     const model::Process& process = model.processes[id];
-    // For every rule, attach_victims() adds the processes whose state is "victim".
+    // attach_victims() adds the processes whose state is "victim", for every rule.
     if (is_proven_dead(process)) finding.victims.push_back({process.pid, process.waits_via});
   }
 }

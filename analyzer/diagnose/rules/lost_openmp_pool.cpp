@@ -1,7 +1,8 @@
 // libgomp keeps a pool of workers for each thread that ever started a team. fork() copies the data of the forking
-// thread's pool into the child, but not its workers, and libgomp has no atfork handler. So the next team of two or more
-// waits at its barrier for threads that do not exist. This is not a race: it hangs each time. The runtimes of LLVM and
-// Intel have a child handler that rebuilds their pools. If that handler does not run, they hang in the same way.
+// thread's pool into the child, but not the workers. libgomp has no atfork handler. So the next team of two or more
+// threads waits at its barrier for threads that do not exist. This is not a race: it hangs each time. The runtimes of
+// LLVM and Intel have a child handler that rebuilds their pools. If that handler does not run, these runtimes hang in
+// the same way.
 #include <fmt/core.h>
 
 #include "diagnose/openmp.hpp"
@@ -32,7 +33,7 @@ std::string summarise(const Evidence& evidence, const model::Touch& touch, const
 void tell(const Evidence& evidence, const model::Touch& touch, const model::Pool& pool, Finding& finding) {
   const model::Process& child = evidence.process(touch.process);
   const model::Fork& fork = evidence.fork(touch);
-  // The size of a region is not known if forksight saw the region only from outside.
+  // If forksight saw the region only from outside, the size of the region is not known.
   const std::string others =
       touch.team == 0 ? std::string("its team") : words::count(touch.team - 1, "other thread", "others");
   if (touch.cured) {
@@ -128,7 +129,7 @@ void add_fixes(const model::Process& process, const model::Touch& touch, const m
 }
 
 // Describes a hang in a runtime of LLVM or Intel. The runtime's child handler should have made the pool anew, but did
-// not.
+// not do so.
 Finding describe_unmade(const Evidence& evidence, const pools::UnexplainedWait& wait, const model::ThreadPool& pool) {
   const model::Fork& fork = *wait.fork;
   const model::Process& child = evidence.process(wait.child);
@@ -183,9 +184,10 @@ void lost_openmp_pool(const Evidence& evidence, std::vector<Finding>& findings) 
     const model::Pool* const pool = openmp::find_lost_pool(evidence.model(), touch);
     if (pool == nullptr || pool->in_region) continue;
     const auto hang = evidence.find_hang(touch);
-    if (!touch.cured && (!hang || evidence.find_handler(touch) != nullptr)) continue;  // rule atfork-child-stuck
+    // the rule atfork-child-stuck reports it
+    if (!touch.cured && (!hang || evidence.find_handler(touch) != nullptr)) continue;
     if (!touch.cured && openmp::find_other_runtime(evidence.model(), evidence.fork(touch)) != nullptr)
-      continue;  // rule mixed-openmp-runtimes
+      continue;  // the rule mixed-openmp-runtimes reports it
     Finding finding = evidence.begin_finding("lost-openmp-pool", touch);
     finding.harm = touch.cured ? Certainty::kProven : *hang;
     finding.cause = evidence.find_cause(touch);

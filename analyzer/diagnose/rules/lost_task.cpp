@@ -1,6 +1,6 @@
 // A worker of a pool of processes was killed while it had a task. The pool starts another worker, but nobody repeats
-// the task. Its caller waits for the result for ever, while all workers wait for tasks. The rule knows only Python's
-// multiprocessing.Pool, and recognises it by the Python functions on the stacks of the processes.
+// the task. The caller of the task waits for the result for ever, while all workers wait for tasks. The rule knows only
+// Python's multiprocessing.Pool. It recognises the pool by the Python functions on the stacks of the processes.
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// A forked child sleeps for ever, and the only threads that could have woken it belong to one pool that its fork left
+// A forked child sleeps for ever. The only threads that could have woken it belong to one pool, which its fork left
 // behind. The proof is the same as for lost-wakeup, but here the culprit has a name.
 #include <fmt/core.h>
 
@@ -49,7 +49,7 @@ Finding describe(const Evidence& evidence, const pools::UnexplainedWait& wait, c
   }
   finding.fixes.push_back({owner.fix});
   if (words::is_python(child)) {
-    // For some owners the advice in owners.def already names the start methods.
+    // The advice in owners.def already names the start methods for some owners.
     if (std::string_view(owner.fix).find("set_start_method") == std::string_view::npos) {
       finding.fixes.push_back(
           {"In Python, start workers with multiprocessing.set_start_method(\"forkserver\") or \"spawn\"."});

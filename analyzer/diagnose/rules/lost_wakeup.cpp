@@ -1,8 +1,8 @@
 // A forked child lost threads, and is proven to sleep for ever in a futex. No recorded touch of a lock or pool explains
-// the wait, so one of the lost threads may be the thread that should have ended it. If the program made the futex call
-// by syscall(), a touch records the wait. The stack of the touch shows for what the program waits: a future, an atomic,
-// a latch. If the call came from inside of libc, it is not known for what the program waits. The rule does not report a
-// wait for a word of the program's own in a core, if the program may have signal handlers.
+// the wait. So one of the lost threads may be the thread that should have ended the wait. If the futex call was made
+// through syscall(), a touch records the wait. The stack of the touch then shows what the child waits for: a future, an
+// atomic, a latch. If the futex call was made inside of libc, it is not known what the child waits for. In a core, the
+// rule does not report a wait for a word of the program's own if the program may have signal handlers.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -31,8 +31,8 @@ void fill_culprit(const Evidence& evidence, const model::Fork& fork, Finding& fi
   const model::Thread& first = model.threads[fork.lost_threads.front()];
   finding.culprit.holder = evidence.holder(first);
   finding.culprit.library = first.start_library;
-  // Every std::thread starts in a function of libstdc++. The code that created the thread shows to which library the
-  // thread belongs.
+  // Every std::thread starts in a function of libstdc++. So only the code that created the thread shows to which
+  // library the thread belongs.
   if (const model::Frame* const creator = words::find_user_frame(first.created_at))
     finding.culprit.library = creator->module;
   finding.culprit.stack = first.created_at;
@@ -73,7 +73,7 @@ void tell_wait(const Evidence& evidence, const model::Touch& wait, Finding& find
 std::string name_referrer(const Evidence& evidence, const model::LockReference& reference) {
   const std::string where = words::place_with_function(reference.stack);
   const model::Thread& thread = evidence.model().threads[reference.thread];
-  // The child's memory does not have the numbers of the lost threads.
+  // The thread ids of the lost threads are not in the child's memory.
   const std::string start =
       thread.start_routine.empty() ? "" : fmt::format(" that started with {}", thread.start_routine);
   return fmt::format("{}{}{}", thread.tid == 0 ? fmt::format("a thread{}", start) : words::thread(thread),
@@ -81,9 +81,8 @@ std::string name_referrer(const Evidence& evidence, const model::LockReference& 
                      where.empty() ? where : fmt::format(", at {}", where));
 }
 
-// The sentence claims only what was seen. A thread may have the lock's address on its stack because it holds the lock,
-// because it is about to take the lock, or because it passes the address on. The thread that forked may hold the lock,
-// too.
+// The sentence claims only what was seen. A thread may have the lock's address on its stack for three reasons: it holds
+// the lock, it is about to take the lock, or it passes the address on. The thread that forked may hold the lock, too.
 void tell_lock_references(const Evidence& evidence, const model::Touch& wait, Finding& finding) {
   const auto& references = wait.lock_references;
   if (references.empty()) return;
@@ -107,8 +106,8 @@ void tell_lock_references(const Evidence& evidence, const model::Touch& wait, Fi
                            "have released the lock already."));
 }
 
-// True if the thread waits for a word that is no future, condition variable or the like. A signal handler of the
-// program may change such a word, and so end the wait.
+// True if the word for which the thread waits is no future, condition variable or similar object. A signal handler of
+// the program may change such a word, and so end the wait.
 bool is_of_own_word(const pools::UnexplainedWait& suspect) {
   return suspect.wait != nullptr && !futex_waits::is_recognised(suspect.wait->stack);
 }
@@ -118,11 +117,11 @@ bool is_for_lock(const pools::UnexplainedWait& suspect) {
          (!suspect.wait->lock_references.empty() || futex_waits::find_purpose(suspect.wait->stack).is_lock);
 }
 
-// True if forksight does not know which signals have handlers. A core does not show that.
+// True if it is not known which signals have handlers. A core does not show that.
 bool lacks_handlers(const model::Process& process) { return process.is_core && !no_signal_can_wake(process); }
 
-// True if the program may be healthy: it may wait for a word of its own until a handler changes that word. In a core,
-// such a program looks like one that hangs.
+// True if the program may be healthy: it may wait until a signal handler changes a word of the program's own. In a
+// core, such a program looks the same as a program that hangs.
 bool may_be_healthy(const Evidence& evidence, const pools::UnexplainedWait& suspect) {
   const model::Process& child = evidence.process(suspect.child);
   return is_of_own_word(suspect) && lacks_handlers(child) && !child.sets_no_handlers;
@@ -135,8 +134,8 @@ Finding describe(const Evidence& evidence, const pools::UnexplainedWait& suspect
                                             : evidence.begin_finding("lost-wakeup", *suspect.wait);
   pools::set_certainty(child, finding);
   finding.cause = Certainty::kPossible;
-  // Even if the program calls no function of libc that sets handlers, it may set them in another way. So a core proves
-  // little about such a wait.
+  // Even if the program calls no function of libc that sets handlers, it may set handlers in another way. So a core
+  // proves little about a wait for a word of the program's own.
   if (is_of_own_word(suspect) && lacks_handlers(child)) finding.harm = Certainty::kPossible;
   fill_culprit(evidence, fork, finding);
   if (suspect.wait != nullptr && !suspect.wait->lock_references.empty()) {
@@ -193,7 +192,7 @@ Finding describe(const Evidence& evidence, const pools::UnexplainedWait& suspect
 
 void lost_wakeup(const Evidence& evidence, std::vector<Finding>& findings) {
   for (const pools::UnexplainedWait& wait : pools::find_unexplained_waits(evidence, findings)) {
-    const bool has_name = pools::find_pool(evidence.model(), wait) != nullptr;  // rule lost-thread-pool
+    const bool has_name = pools::find_pool(evidence.model(), wait) != nullptr;  // the rule lost-thread-pool reports it
     if (!has_name && !may_be_healthy(evidence, wait)) findings.push_back(describe(evidence, wait));
   }
 }

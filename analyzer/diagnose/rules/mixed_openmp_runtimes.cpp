@@ -1,6 +1,6 @@
-// Two OpenMP runtimes are in one process. The child hangs in the runtime that does not notice a fork; the other runtime
-// would have made its pool anew. This is lost-openmp-pool with one more fix: use one runtime for everything. Two
-// runtimes that cause no hang are no finding.
+// Two OpenMP runtimes are in one process. The child hangs in the runtime that does not notice a fork. The other runtime
+// would have made its pool anew. This is lost-openmp-pool with one more fix: use one runtime for everything. If two
+// runtimes cause no hang, they are no finding.
 #include <fmt/core.h>
 
 #include "diagnose/openmp.hpp"

@@ -1,5 +1,5 @@
 // A forked child calls MPI or UCX, which its parent had initialised. Connections, registered memory and progress
-// threads belong to the parent. What happens then depends on the library. Some libraries support a fork
+// threads belong to the parent. What such a call does depends on the library. Some libraries support a fork
 // (RDMAV_FORK_SAFE). So if a call returned without an error, the finding is only "possible". There is one finding for
 // each process.
 #include <fmt/core.h>
@@ -35,8 +35,8 @@ enum class Fate { kHangs, kEndedInside, kRefused, kWorked };
 std::optional<Fate> fate_of(const Evidence& evidence, const model::Touch& touch) {
   if (touch.returned) return touch.result != 0 ? Fate::kRefused : Fate::kWorked;
   const model::Process& process = evidence.process(touch.process);
-  // A call that has not returned may just wait for a message that comes late. A victim waits for a process that another
-  // finding explains. So only a process that is proven dead counts as hanging.
+  // If a call has not returned, it may just wait for a message that comes late. If the process is a victim, another
+  // finding explains the process for which it waits. So only a process that is proven dead counts as hanging.
   if (evidence.find_hang(touch) && is_proven_dead(process)) return Fate::kHangs;
   // MPI itself ends a process in which a call fails, unless the program has set another error handler.
   const bool failed =
@@ -50,7 +50,7 @@ struct Chosen {
   Fate fate = Fate::kWorked;
 };
 
-// Chooses the gravest call; among equally grave calls, the first.
+// Chooses the gravest call. If several calls are equally grave, chooses the first of them.
 Chosen choose_call(const Evidence& evidence, const Calls& touches) {
   Chosen chosen;
   for (const model::Touch* touch : touches) {

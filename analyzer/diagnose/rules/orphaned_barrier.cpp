@@ -1,8 +1,8 @@
 // Some threads had arrived at a barrier before the fork, and the copy of the barrier in the child still counts them. If
-// threads of the child complete the round that the lost threads began, the barrier lets them pass too early, because it
-// counted threads that do not exist. pthread_barrier_destroy() waits until the lost threads have left, which never
-// happens. A wait in the child hangs for another reason: the lost threads that had arrived are counted, so the thread
-// for which the barrier waits is another one. The fork may have left that thread behind, too, but nothing proves this.
+// threads of the child complete the round that the lost threads began, the barrier lets them pass too early.
+// pthread_barrier_destroy() waits until the lost threads have left, which never happens. If a wait at the barrier
+// hangs, there is another reason, because the lost threads that had arrived are counted. The barrier then waits for a
+// thread that had not arrived. The fork may have left that thread behind, too, but nothing proves this.
 #include <fmt/core.h>
 
 #include "diagnose/locks.hpp"
@@ -25,7 +25,7 @@ std::optional<CallEnd> find_end(const Evidence& evidence, const model::Touch& to
   }
   const auto hang = evidence.find_hang(touch);
   if (!hang) return std::nullopt;
-  // If the child is not proven dead, other threads of it may still arrive.
+  // If the child is not proven dead, other threads of the child may still arrive.
   const model::Process& child = evidence.process(touch.process);
   const bool is_proven = is_proven_dead(child);
   if (waits && !is_proven) return CallEnd{Certainty::kLikely, Outcome::kMayHang};

@@ -1,8 +1,8 @@
 // At the fork, other threads waited on a condition variable, and its copy in the child still counts them. These lost
-// waiters never leave, so a call hangs if it waits until they have left. pthread_cond_destroy() always waits for this.
+// waiters never leave. So a call hangs if it waits until they have left. pthread_cond_destroy() always waits for this.
 // glibc keeps the waiters in two groups: signals go to the first group, and new waiters join the second. Up to glibc
-// 2.40, a signal or broadcast that must switch the groups waits until all waiters have left the first group. A signal
-// may also go to a lost waiter, while a waiter of the child sleeps on.
+// 2.40, a call that signals or broadcasts may have to switch the groups. Then the call waits until all waiters have
+// left the first group. A signal may also go to a lost waiter, so that a waiter of the child sleeps on.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -41,8 +41,8 @@ std::optional<CallEnd> find_end(const Evidence& evidence, const model::Touch& to
     const auto hang = touch.returned ? std::nullopt : evidence.find_hang(touch);
     return hang ? std::optional(CallEnd{*hang, Outcome::kHang}) : std::nullopt;
   }
-  // The signal went to a lost waiter, and the call has returned. Later signals may have made up for it, unless a waiter
-  // of the child still sleeps there.
+  // The signal went to a lost waiter, and the call has returned. If no waiter of the child still sleeps on the
+  // condition variable, later signals may have made up for the lost one.
   const model::Process& child = evidence.process(touch.process);
   if (!sleeps_in(child, orphan.lock)) return std::nullopt;
   if (no_signal_can_wake(child)) return CallEnd{Certainty::kProven, Outcome::kHang};

@@ -1,6 +1,6 @@
-// At the fork, another thread held a lock that the program itself implements. The program annotates the lock with
-// <forksight/annotate.h>. The annotations say which thread holds the lock and which threads wait for it. Whether a
-// waiting thread sleeps or spins depends on the program.
+// At the fork, another thread held a lock that the program itself implements. The program annotates the lock by means
+// of <forksight/annotate.h>. The annotations say which thread holds the lock, and which threads wait for it. The
+// program decides whether a waiting thread sleeps or spins.
 #include <fmt/core.h>
 
 #include "diagnose/locks.hpp"
@@ -39,7 +39,7 @@ void orphaned_custom_lock(const Evidence& evidence, std::vector<Finding>& findin
     finding.cause = evidence.find_cause(touch);
     finding.outcome = end->outcome;
     finding.culprit = locks::describe_lock(evidence, *orphan);
-    // The stacks begin in the functions of the lock itself. The sentences should name the places that use the lock.
+    // The stacks begin in the functions of the lock itself. But the sentences should name the places that use the lock.
     model::Touch used = touch;
     used.stack = words::without_lock_functions(touch.stack);
     model::Held held = orphan->held;

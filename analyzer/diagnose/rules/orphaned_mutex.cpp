@@ -1,6 +1,6 @@
 // Another thread held a mutex at the fork. In the child the mutex stays locked for ever, because its owner does not
-// exist there. A robust mutex reports nothing, because its owner lives on in the parent. With a priority-inheriting
-// mutex, libc aborts the child, because the kernel does not know the owner's tid in this process.
+// exist there. A robust mutex reports nothing, because its owner lives on in the parent. If the mutex inherits
+// priority, libc aborts the child, because the kernel does not know the owner's tid in the child.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -23,23 +23,22 @@ std::string nature_of(const model::Lock& lock, Outcome outcome) {
   return {};
 }
 
-// Says what a child handler may do with the mutex. Some kinds of mutex compare the caller with the owner. Such a mutex
-// cannot be unlocked in the child, because the child's thread has a new tid.
+// Says what a child handler may do with the mutex. Some kinds of mutex compare the caller's tid with the owner's tid.
+// The child cannot unlock such a mutex, because the child's thread has a new tid.
 const char* reset_of(const model::Lock& lock) {
   const bool checks_owner = lock.robust || lock.priority_inherit || lock.type == model::MutexType::kRecursive ||
                             lock.type == model::MutexType::kErrorcheck;
   return checks_owner ? "re-initialise it (this kind cannot be unlocked there)" : "unlock it";
 }
 
-// Describes a wait whose cause is not a fork: the holder of the lock was a thread of the waiting process, and ended
-// while it held the lock.
+// Describes a wait that no fork caused: a thread of the waiting process held the lock, and ended without releasing it.
 Finding tell_ended_holder(const Evidence& evidence, model::ProcessId id, const model::Wait& wait,
                           const locks::Orphan& orphan) {
   const model::Process& process = evidence.process(id);
   const bool is_mutex = orphan.lock.kind == model::LockKind::kMutex;
   Finding finding = Evidence::begin_finding(is_mutex ? "orphaned-mutex" : "orphaned-rwlock", id, wait);
-  // If other threads of the process go on, it is proven that this wait lasts: no signal handler ends a wait for a mutex
-  // or rwlock.
+  // If other threads of the process go on, the wait is still proven to last, because no signal handler ends a wait for
+  // a mutex or rwlock.
   const bool is_lasting = no_signal_can_wake(process) || !is_proven_dead(process);
   finding.harm = is_lasting ? Certainty::kProven : Certainty::kLikely;
   finding.cause = Certainty::kProven;
@@ -62,7 +61,7 @@ Finding tell_ended_holder(const Evidence& evidence, model::ProcessId id, const m
 }
 
 // Finds parents that are proven dead and wait for a mutex or rwlock whose owner ended before the fork. The child may
-// wait for its copy of that lock. For a mutex and for a rwlock, `Wait::object` is the address of the lock.
+// wait for its copy of the same lock. For a mutex and for a rwlock, `Wait::object` is the address of the lock.
 void find_in_parents(const Evidence& evidence, std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
   std::set<std::pair<model::ProcessId, std::uint64_t>> said;
@@ -83,8 +82,8 @@ void find_in_parents(const Evidence& evidence, std::vector<Finding>& findings) {
   }
 }
 
-// True if the thread is inside of libc's own locking functions. Without this check, other memory may look like a lock
-// by accident.
+// True if the thread is inside of libc's own locking functions. Without this check, memory that is no lock may look
+// like a lock by accident.
 bool is_locking(const model::Stack& stack) {
   return std::ranges::any_of(stack.frames, [](const model::Frame& frame) {
     const std::string_view name = frame.function;
@@ -93,8 +92,9 @@ bool is_locking(const model::Stack& stack) {
   });
 }
 
-// True if the thread waits for a lock that names a former thread of this process. Thread ids grow, so an id below the
-// pid of this process may belong to a thread of its parent. Other rules report locks that a thread held at the fork.
+// True if the thread waits for a lock that names a former thread of this process. Thread ids grow. So if the id is
+// below the pid of this process, it may belong to a thread of the parent. Other rules report locks that a thread held
+// at the fork.
 bool is_of_own_ended_thread(const Evidence& evidence, model::ProcessId id, const model::Wait& wait) {
   const bool is_lock = wait.use == model::FutexUse::kMutex || wait.use == model::FutexUse::kRwlockRead ||
                        wait.use == model::FutexUse::kRwlockWrite;
@@ -115,7 +115,7 @@ void find_in_waits(const Evidence& evidence, std::vector<Finding>& findings) {
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const bool is_dead = is_proven_dead(model.processes[id]);
     for (const model::Wait& wait : model.processes[id].waits) {
-      // While other threads go on, one of them may unlock the lock or cancel the waiting thread.
+      // While other threads of the process go on, one of them may unlock the lock, or cancel the waiting thread.
       if (!is_dead && (!wait.is_stuck || wait.may_be_cancelled)) continue;
       if (!is_of_own_ended_thread(evidence, id, wait) || !said.emplace(id, wait.object).second) continue;
       model::Lock lock;
@@ -129,8 +129,8 @@ void find_in_waits(const Evidence& evidence, std::vector<Finding>& findings) {
       holder.tid = wait.owner;
       holder.has_ended = true;
       Finding finding = tell_ended_holder(evidence, id, wait, {model::Held(), lock, holder, kNoFork});
-      // Thread ids wrap around to low numbers. So in a forked process, even a greater id may belong to a thread of the
-      // parent.
+      // When thread ids reach the maximum, they begin at low numbers again. So in a forked process, even an id above
+      // the pid may belong to a thread of the parent.
       const bool is_forked =
           std::ranges::any_of(model.forks, [&](const model::Fork& fork) { return fork.child == id; });
       if (is_forked) finding.cause = Certainty::kLikely;

@@ -1,5 +1,5 @@
-// Another thread held a rwlock at the fork. A lost writer blocks all threads of the child, and a lost reader blocks
-// writers.
+// Another thread held a rwlock at the fork. If this thread was a writer, all threads of the child wait for it. If it
+// was a reader, only writers wait for it.
 #include <fmt/core.h>
 
 #include "diagnose/locks.hpp"

@@ -1,8 +1,8 @@
-// A semaphore serves as a lock, and another thread took it before the fork. Its memory names no owner. The semaphore
-// may also be a signal that a thread of the child, or a handler, is going to post. So the hang is proven only if the
-// process is proven dead and handles no signal. If a handler may post the semaphore, the rule reports nothing. The
-// cause is never proven: the thread that took the semaphore need not be the thread that should post it, and without the
-// shim nobody knows that the semaphore was taken at all.
+// A semaphore serves as a lock, and another thread took it before the fork. The memory of a semaphore names no owner.
+// The semaphore may also be a signal that a thread of the child, or a signal handler, is going to post. So the hang is
+// proven only if the process is proven dead and no signal handler can wake it. If a handler may post the semaphore, the
+// rule reports nothing. The cause is never proven. The thread that took the semaphore need not be the thread that
+// should post it. Without the shim it is not even known whether any thread took the semaphore.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -17,28 +17,28 @@ void orphaned_semaphore(const Evidence& evidence, std::vector<Finding>& findings
   for (const model::Touch& touch : evidence.model().touches) {
     const auto orphan = locks::find_orphan(evidence, touch);
     if (!orphan || orphan->lock.kind != model::LockKind::kSemaphore) continue;
-    if (words::is_python_semaphore(touch.stack)) continue;  // rule python-lock-orphaned
-    // A signal interrupted the call: it returned although it had no deadline and forksight did nothing to the
-    // semaphore. The callers of sem_wait() then call it again.
+    if (words::is_python_semaphore(touch.stack)) continue;  // the rule python-lock-orphaned reports it
+    // A signal interrupted the call: the call returned although it had no deadline, and although forksight did nothing
+    // to the semaphore. Callers of sem_wait() then call sem_wait() again.
     if (touch.returned && !touch.timed && touch.action == model::TouchAction::kNone) continue;
     auto end = locks::find_end(evidence, touch);
     if (!end) continue;
     const model::Process& child = evidence.process(touch.process);
     const bool is_proven = no_signal_can_wake(child);
-    // forksight saw this wait only from outside, so perhaps nobody ever took the semaphore. A daemon waits like this
-    // for its handler of SIGTERM.
+    // forksight saw this wait only from outside. So perhaps no thread ever took the semaphore. A daemon that waits for
+    // its handler of SIGTERM looks the same.
     if (evidence.fork(touch).is_inferred && orphan->holder.tid == 0 && !is_proven) continue;
-    // A thread of the child goes on, and may post the semaphore.
+    // If a thread of the child goes on, it may post the semaphore.
     const bool process_goes_on = child.liveness == model::Liveness::kAwake ||
                                  child.liveness == model::Liveness::kSpinning ||
                                  child.liveness == model::Liveness::kStalled;
     if (end->outcome == Outcome::kHang && process_goes_on && !has_ended(child)) continue;
     if (end->outcome == Outcome::kHang && !is_proven) {
-      if (has_way_out(child)) continue;  // a handler may post it: a healthy program waits like this
+      if (has_way_out(child)) continue;  // a handler may post the semaphore: a healthy program waits like this
       *end = {Certainty::kLikely, Outcome::kMayHang};
     }
-    // The call returned at its deadline. Perhaps no thread would have posted the semaphore before that, not even in the
-    // parent.
+    // The call returned at its deadline. Perhaps no thread would have posted the semaphore before the deadline, not
+    // even in the parent.
     if (touch.returned) end->harm = std::min(end->harm, Certainty::kLikely);
     Finding finding = evidence.begin_finding("orphaned-semaphore", touch);
     finding.harm = end->harm;

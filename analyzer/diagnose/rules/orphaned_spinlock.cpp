@@ -1,4 +1,4 @@
-// Another thread held a spinlock at the fork. The child spins on a CPU for ever.
+// Another thread held a spinlock at the fork. A thread of the child spins for ever and uses a whole CPU.
 #include <fmt/core.h>
 
 #include "diagnose/locks.hpp"

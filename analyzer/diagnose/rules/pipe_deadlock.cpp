@@ -1,4 +1,4 @@
-// Processes communicate by pipes or sockets, and each of them waits for another one to read or write first.
+// Processes communicate by pipes or sockets. Each of them waits until another one reads or writes first.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -17,7 +17,8 @@ namespace forksight::rules {
 
 namespace {
 
-// Returns the last part of the summary about a process that waits at a pipe or socket whose other end it has itself.
+// Returns the last part of the summary, for a process that itself has the other end of the pipe or socket at which it
+// waits.
 std::string tell_own_end(const model::Wait& wait, std::int32_t own) {
   std::set<std::int32_t> others;
   for (const model::Waker& waker : wait.wakers) {
@@ -29,8 +30,8 @@ std::string tell_own_end(const model::Wait& wait, std::int32_t own) {
                      others.size() == 1 ? "is" : "are");
 }
 
-// True if the event loop itself waits in its selector (BaseEventLoop._run_once of asyncio/base_events.py). False if a
-// coroutine blocks in a call of its own.
+// True if the thread waits in the selector of an asyncio event loop (BaseEventLoop._run_once of
+// asyncio/base_events.py). False if a coroutine blocks in a call of its own.
 bool is_in_selector_of_asyncio(const model::Wait& wait) {
   if (wait.kind != model::WaitKind::kPoll) return false;
   auto python = wait.stack.frames | std::views::filter(&model::Frame::python);
@@ -59,8 +60,8 @@ void add_fixes_of_one(const Evidence& evidence, const model::Wait& wait, Finding
     add_sentence(finding,
                  "It is an event loop of asyncio, and it watches only descriptors of its own process: its tasks wait "
                  "for each other, or for a future that nobody is left to set.");
-    // A lost thread may have been the one that should set the future, for example a worker of an executor that was made
-    // before the fork.
+    // Perhaps a lost thread should have set the future. An example is a worker of an executor that was made before the
+    // fork.
     if (const model::Fork* const loss = find_loss(evidence.model(), finding.process)) {
       finding.cause = Certainty::kPossible;
       add_sentence(finding, pools::describe_lost_threads(evidence, {loss, finding.process, nullptr}));
@@ -86,7 +87,7 @@ void pipe_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
       continue;
     const auto carries_bytes = [&](const char* via) { return cycles::has_via(cycle, via); };
     if (std::ranges::none_of(std::array{"pipe", "socket", "eventfd"}, carries_bytes)) continue;
-    if (cycles::is_held_open(cycle)) continue;  // rule pipe-held-open
+    if (cycles::is_held_open(cycle)) continue;  // the rule pipe-held-open reports it
     const auto writes = [](const cycles::Link& link) {
       return link.wait->kind == model::WaitKind::kPipeWrite || link.wait->kind == model::WaitKind::kSocketWrite ||
              link.wait->kind == model::WaitKind::kEventfdWrite;
@@ -97,7 +98,7 @@ void pipe_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
     const auto writer = std::ranges::find_if(cycle, writes);
     const bool is_full = writer != cycle.end();
     const auto begin = is_full ? writer : std::ranges::find_if(cycle, transfers);
-    const bool polls = begin == cycle.end();  // it is not known for which of the descriptors the thread waits
+    const bool polls = begin == cycle.end();  // true: it is not known for which of its descriptors the thread waits
     if (!polls) std::rotate(cycle.begin(), begin, cycle.end());
     const cycles::Link& first = cycle.front();
     const cycles::Link& second = cycle[1 % cycle.size()];

@@ -1,7 +1,7 @@
 // A reader waits for the end of file of a pipe, but a process has the pipe open for writing and never writes to it.
 // That process may be the reader itself, the process that waits for the reader to end, or a sibling that inherited the
 // descriptor. If all processes that have the pipe open for writing are stuck, the hang is proven. If a sibling sleeps
-// but may be woken some day, the finding is only possible, and names the sibling as a suspect.
+// but may still be woken, the finding is only possible, and names the sibling as a suspect.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -18,8 +18,8 @@ namespace forksight::rules {
 
 namespace {
 
-// Returns the index of the reader that the finding is about: a reader for whose end the previous process of the ring
-// waits, or else the first reader of the ring.
+// Returns the index of the reader that the finding is about. If the previous process of a ring waits for the end of a
+// reader, it is that reader. Otherwise it is the first reader of the ring.
 std::size_t find_reader(const cycles::Cycle& cycle) {
   for (std::size_t index = 0; index < cycle.size(); ++index) {
     const std::size_t before = (index + cycle.size() - 1) % cycle.size();
@@ -30,10 +30,10 @@ std::size_t find_reader(const cycles::Cycle& cycle) {
   return static_cast<std::size_t>(first - cycle.begin());
 }
 
-// Lists the processes that have a writing end, with their descriptors. If a process has many descriptors, the list
-// names only the first ones and says how many more there are. The same holds if there are many processes.
+// Lists the processes that have a writing end, with their descriptors. If there are too many processes, the list names
+// only the first ones and says how many more there are. The same holds for the descriptors of one process.
 std::string name_holders(const model::Wait& wait, std::int32_t own) {
-  constexpr std::size_t kMostDescriptors = 4;  // the most descriptors that are listed of one process
+  constexpr std::size_t kMostDescriptors = 4;  // the most descriptors that are listed for one process
   constexpr std::size_t kMostProcesses = 16;
   std::vector<std::pair<std::int32_t, std::vector<std::int32_t>>> held;  // in the order of the wakers
   std::unordered_map<std::int32_t, std::size_t> places;
@@ -63,24 +63,23 @@ const model::Process* find_process(const model::Model& model, std::int32_t pid) 
   return at == model.processes.end() ? nullptr : &*at;
 }
 
-// True if a child of the process, or a child of its parent, has ended. That child may have been the writer.
+// True if a child of the process, or another child of its parent, has ended. That child may have been the writer.
 bool has_lost_kin(const model::Model& model, const model::Process& reader) {
   const auto has_lost = [](const model::Process& process) { return process.has_reaped || !process.zombies.empty(); };
   const model::Process* const parent = find_process(model, reader.ppid);
   return has_lost(reader) || (parent != nullptr && has_lost(*parent));
 }
 
-// True if the process waits for process `pid`. A process that has a writing end and waits for the reader may be a
-// worker that has nothing to do yet.
+// True if the process waits for process `pid`. If it waits for the reader and has a writing end, it may be a worker
+// that has nothing to do yet.
 bool waits_for(const model::Process& process, std::int32_t pid) {
   return std::ranges::any_of(process.waits, [&](const model::Wait& wait) {
     return std::ranges::any_of(wait.enders, [&](const model::Ender& ender) { return ender.pid == pid; });
   });
 }
 
-// True if the process has a writing end, and nothing suggests that it will ever write. It sleeps, and has written
-// nothing since it was forked. Its descriptor is not one of the standard streams, because programs pass these on
-// purpose.
+// True if the process has a writing end, and nothing suggests that it will ever write: it sleeps, and it has written
+// nothing since it was forked. Its descriptor must not be a standard stream, because programs pass these on purpose.
 bool is_suspect(const model::Model& model, const model::Process& reader, const model::Ender& ender) {
   const bool stands_out = ender.kind == model::EnderKind::kProcess && ender.via == "pipe" && ender.pid != reader.pid &&
                           ender.fd > 2 && ender.state == 'S' && !ender.is_frozen && !ender.may_have_written;
@@ -89,7 +88,7 @@ bool is_suspect(const model::Model& model, const model::Process& reader, const m
          !waits_for(*holder, reader.pid);
 }
 
-// True if only suspects have a writing end. Signal handlers of the reader do not count, because they do not bring the
+// True if only suspects have a writing end. The reader's signal handlers do not count, because they do not bring the
 // end of file.
 bool has_suspects_only(const model::Model& model, const model::Process& reader, const model::Wait& wait) {
   bool has_any = false;

@@ -1,8 +1,8 @@
-// Another thread held a lock of CPython at the fork: a threading.Lock, or something that is built on it, such as
+// Another thread held a lock of CPython at the fork: a threading.Lock, or something that is built on it. Examples are
 // queue.Queue, Condition, and the locks of modules being imported and of buffered files. CPython re-initialises a few
-// of its own locks in the child; the rest stay taken. Up to CPython 3.12 these locks are semaphores. Since 3.13 each
-// lock is a byte (PyMutex). No signal handler releases such a lock, but a handler may end the wait by an exception. So
-// the hang is only likely if the program has handlers other than Python's own handler of Ctrl-C.
+// of its own locks in the child. The others stay taken. Up to CPython 3.12 these locks are semaphores. Since 3.13 each
+// lock is a byte (PyMutex). No signal handler releases such a lock, but a handler may raise an exception, and so end
+// the wait. So the hang is only likely if the program has handlers other than Python's own handler of Ctrl-C.
 #include <fmt/core.h>
 
 #include <set>
@@ -26,7 +26,7 @@ std::string tell_wait(const model::Touch& touch) {
 // Returns text such as "thread 4240 "loader" (loader.py:33, load)".
 std::string tell_holder(const model::Thread& thread, const model::Stack* at_fork) {
   const std::string place = at_fork == nullptr ? std::string() : python::place(*at_fork);
-  // The kernel names a thread like the interpreter, unless the program set another name.
+  // If the program gave the thread no name, the kernel shows the name of the interpreter.
   const bool has_name_of_interpreter = thread.name.starts_with("python");
   const bool shows_tid_alone = thread.tid != 0 && (thread.name.empty() || has_name_of_interpreter);
   const std::string name = shows_tid_alone ? fmt::format("thread {}", thread.tid) : words::thread(thread);
@@ -69,8 +69,8 @@ void tell_chain(const Evidence& evidence, const model::Touch& touch, const locks
   add_sentence(finding,
                fmt::format("At the fork{} the lock was held by {} of {}{}.", words::at(" at ", fork.stack),
                            words::thread(orphan.holder), words::parent(evidence.process(fork.process)), doing));
-  // The shim does not see locks of the kind kPython. If the holder of such a lock is known, the lock is an RLock, which
-  // records its owner.
+  // The shim does not see locks of the kind kPython. If the holder of such a lock is known, the lock is an RLock,
+  // because an RLock records its owner.
   const bool names_owner = orphan.lock.kind == model::LockKind::kPython && orphan.holder.tid != 0;
   add_sentence(finding,
                fmt::format("fork() copied the lock in its locked state, but only the thread that called it: in the "
@@ -111,12 +111,12 @@ void add_fixes(const model::Touch& touch, const model::Lock& lock, Finding& find
 }
 
 // The lock that guards the import of a module consists of two locks and a count, and only Python knows its owner. So no
-// recorded touch shows that a lost thread held it. The Python stacks of the child and of the lost thread together show
-// it.
+// recorded touch shows that a lost thread held it. But the Python stack of the child and that of the lost thread
+// together show it.
 Finding describe_import(const Evidence& evidence, const model::Fork& fork, const python::Wait& wait) {
   const model::ProcessId child = *fork.child;
   Finding finding = evidence.begin_finding("python-lock-orphaned", fork);
-  // A Python signal handler may raise an exception, and so end the wait.
+  // A signal handler of Python may raise an exception, and so end the wait.
   finding.harm = has_way_out(evidence.process(child)) ? Certainty::kLikely : Certainty::kProven;
   finding.cause = Certainty::kProven;
   finding.outcome = Outcome::kHang;
@@ -152,14 +152,14 @@ void python_lock_orphaned(const Evidence& evidence, std::vector<Finding>& findin
     findings.push_back(describe_import(evidence, fork, *wait));
   }
   for (const model::Touch& touch : model.touches) {
-    // Here another lost thread held the lock while it waited for the same module. The finding about the module tells
-    // the cause.
+    // In this case another lost thread held the lock while it waited for the same module. The finding about the module
+    // explains the cause.
     if (importing.contains(touch.process) && touch.tid == evidence.process(touch.process).pid && !touch.returned)
       continue;
     const auto orphan = locks::find_orphan(evidence, touch);
     if (!orphan || !is_of_python(orphan->lock, touch)) continue;
-    // A signal interrupted the call: it returned although it had no deadline and forksight did nothing to the lock. The
-    // interpreter calls it again.
+    // A signal interrupted the call: the call returned although it had no deadline, and although forksight did nothing
+    // to the lock. The interpreter then makes the call again.
     if (touch.returned && !touch.timed && touch.action == model::TouchAction::kNone) continue;
     auto end = locks::find_end(evidence, touch);
     if (!end) continue;

@@ -1,8 +1,8 @@
 // Processes wait for a semaphore in shared memory, and every process that has mapped the semaphore is stuck. If the
-// semaphore is a lock of Python's multiprocessing, each process counts its own acquisitions. If none of the processes
-// holds it, the process that took it has ended. This happens to multiprocessing.Queue when a worker is killed. Other
-// semaphores do not show who took them or who should post them. So for these it is only possible that the process to
-// blame has ended.
+// semaphore is a lock of Python's multiprocessing, each process counts how often it has acquired the lock. If no living
+// process holds the lock, the process that took it has ended. This happens to multiprocessing.Queue when a worker is
+// killed. Other semaphores do not show who took them or who should post them. For such a semaphore it is only possible
+// that the process to blame has ended.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ bool waits_for_semaphore(const model::Process& process, const std::string& path)
                              [&](const model::Wait& wait) { return is_semaphore(wait) && wait.path == path; });
 }
 
-// Says what the process waits for, if that is not this semaphore: "waits for the end of process 12".
+// Says what the process waits for: "waits for the end of process 12"; "" if it waits for this semaphore.
 std::string describe_other_wait(const model::Process& process, const std::string& path) {
   if (process.waits.empty() || waits_for_semaphore(process, path)) return {};
   const model::Wait& wait = process.waits.front();
@@ -91,15 +91,16 @@ void queue_lock_abandoned(const Evidence& evidence, std::vector<Finding>& findin
   std::map<std::string, std::size_t> known;  // indexed by the path of the semaphore
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Process& process = model.processes[id];
-    if (!is_proven_dead(process)) continue;  // another finding explains the hang of a victim
-    // The finding lost-task explains the wait of idle workers of a pool: one worker waits for the next task and holds
-    // the semaphore, and the other workers wait for the semaphore.
+    if (!is_proven_dead(process)) continue;  // another finding explains why a victim hangs
+    // The finding lost-task explains why idle workers of a pool wait: one worker waits for the next task and holds the
+    // semaphore, and the other workers wait for the semaphore.
     const auto is_idle = [&](const Finding& finding) {
       return finding.rule == "lost-task" && std::ranges::find(finding.processes, id) != finding.processes.end();
     };
     if (std::ranges::any_of(findings, is_idle)) continue;
     for (const model::Wait& wait : process.waits) {
-      // If one of the processes holds the lock, that process is the cause, and other rules report what it waits for.
+      // If one of the processes holds the lock, that process is the cause. Then other rules report what that process
+      // waits for.
       if (!is_semaphore(wait) || wait.semaphore_use == SemaphoreUse::kLockHeld) continue;
       const auto [at, is_new] = known.try_emplace(wait.path, findings.size());
       if (!is_new) {
@@ -132,8 +133,8 @@ void queue_lock_abandoned(const Evidence& evidence, std::vector<Finding>& findin
         const std::string other = describe_other_wait(model.processes[mapper], wait.path);
         if (other.empty()) continue;
         add_sentence(finding, fmt::format("Process {} {}.", model.processes[mapper].pid, other));
-        // This mapper waits for something else. It may be the process that should post the semaphore, so it is not just
-        // a victim.
+        // This process has mapped the semaphore and waits for something else. Perhaps it should post the semaphore. So
+        // it is not just a victim.
         if (!has_ended) finding.processes.push_back(mapper);
       }
       add_sentence(finding, explain(wait.semaphore_use));

@@ -1,5 +1,6 @@
-// A child took a lock that was free at its fork, but that other threads of its parent hold now and then (--predict). A
-// fork at another moment leaves the lock orphaned. diagnose/odds.hpp estimates how often that happens, as a range.
+// A child took a lock that other threads of its parent hold now and then (--predict). The lock was free at this fork.
+// If a fork comes at another moment, the child gets an orphaned lock. diagnose/odds.hpp estimates how often that
+// happens, as a range.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -19,7 +20,7 @@ std::string percent(double share) {
   return value >= 10 ? fmt::format("{:.0f} %", value) : fmt::format("{:.2g} %", value);
 }
 
-// Widens the range by 2 % at each end, to make up for the rounding.
+// Widens the range by 2 % at each end. This makes up for the rounding.
 std::string percents(const Chance& range) {
   const std::string high = percent(std::min(1.0, range.high * 1.02));
   if (range.low == 0) return "at most " + high;
@@ -52,8 +53,7 @@ std::string reason(const odds::Odds& odds) {
                      percents(odds.range));
 }
 
-// True if another finding reports this lock for a child of the same parent. What happened to that child says more than
-// a probability.
+// True if another finding reports this lock for a child of the same parent. That finding says more than a probability.
 bool has_finding(const std::vector<Finding>& findings, const model::Process& parent, const model::Lock& lock) {
   return std::ranges::any_of(findings, [&](const Finding& finding) {
     return finding.culprit.kind == CulpritKind::kLock && finding.culprit.address == lock.address && finding.fork &&
@@ -71,8 +71,8 @@ void racy_orphan(const Evidence& evidence, std::vector<Finding>& findings) {
     const model::Process& parent = evidence.process(fork.process);
     const model::Lock& lock = model.locks[touch.lock];
     const model::Thread& holder = model.threads[touch.holder];
-    // In a Python process, the forking thread holds the GIL. Threads that take the lock may need the GIL to do so. Then
-    // the lock is never held at a fork, but the measurement does not show this.
+    // In a Python process, the forking thread holds the GIL. Other threads may need the GIL to take the lock. Then no
+    // thread holds the lock at a fork, but the measurement does not show this.
     if (words::is_python(parent) || fork.python || has_finding(findings, parent, lock)) continue;
     const odds::Odds& odds = table.of(touch);
     if (odds.is_over) continue;

@@ -1,6 +1,6 @@
-// Children of one process got the same first number from libc's generator. They inherited the state of the generator
-// from the parent and did not seed it, so they all draw the same numbers in the same order. It is as good as proven
-// that the numbers are equal, but it is not proven that this does harm.
+// Children of one process got the same first number from libc's random number generator. They inherited the state of
+// the generator from their parent and did not seed it. So they all draw the same numbers in the same order. It is as
+// good as proven that the numbers are equal. It is not proven that this does harm.
 #include <fmt/core.h>
 
 #include <algorithm>

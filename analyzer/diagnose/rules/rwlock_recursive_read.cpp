@@ -1,7 +1,7 @@
-// A rwlock that prefers writers lets no reader pass a waiting writer, not even a thread that already holds the lock for
-// reading. Such a thread waits for the writer, and the writer waits until the thread releases the lock that it already
-// holds. A rwlock does not record its readers. So the rule cannot know whether the thread holds the lock already. It
-// says that this cause is `possible`.
+// If a rwlock prefers writers, no reader passes a waiting writer, not even a thread that already holds the lock for
+// reading. Such a thread waits for the writer. The writer waits until the thread releases the lock. A rwlock does not
+// record its readers. So the rule cannot know whether the thread is already a reader, and says that this cause is
+// `possible`.
 #include <fmt/core.h>
 
 #include "diagnose/rules.hpp"

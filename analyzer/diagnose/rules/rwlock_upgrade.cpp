@@ -1,6 +1,6 @@
-// A thread waits to write to a rwlock, and the readers that hold it will never unlock it. Usually the thread itself is
-// a reader. A rwlock does not record its readers. It is certain that the waiting writer is itself a reader only if the
-// memory shows no trace of any other thread, living, ended or lost.
+// A thread waits to write to a rwlock, and the readers that hold the lock will never unlock it. Usually the thread
+// itself is one of the readers. A rwlock does not record its readers. So it is certain that the writer is a reader only
+// if the memory shows no trace of any other thread, living, ended or lost.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 namespace forksight::rules {
 namespace {
 
-// Returns a thread that waits in pthread_join() for the end of thread `tid`, or null. Such a thread never unlocks
-// before that end. So it is the first suspect if `tid` waits for a reader.
+// Returns a thread that waits in pthread_join() for the end of thread `tid`; null if there is none. Such a thread
+// unlocks nothing before thread `tid` ends. So if `tid` waits for a reader, this thread is the first suspect.
 const model::Wait* find_joiner(const model::Process& process, std::int32_t tid) {
   const auto joins = [&](const model::Wait& wait) {
     return std::ranges::any_of(wait.wakers,

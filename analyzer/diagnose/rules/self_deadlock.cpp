@@ -1,5 +1,5 @@
-// A thread waits for something that it holds itself. This may be a mutex that it locks twice and that is not recursive,
-// or a routine of pthread_once() that it is running.
+// A thread waits for something that it holds itself. In one case the thread locks a mutex twice, and the mutex is not
+// recursive. In the other case the thread waits for a routine of pthread_once() that it is running itself.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -16,7 +16,8 @@ namespace {
 
 bool is_once(const model::Frame& frame) { return frame.function.find("pthread_once") != std::string::npos; }
 
-// Returns the frame of the call of pthread_once() whose routine the thread is running; nullopt: there is none.
+// If the thread is running a routine of pthread_once(), returns the frame of this call of pthread_once(); otherwise
+// nullopt.
 std::optional<std::size_t> find_routine(const model::Stack& stack) {
   const std::size_t user = words::find_user_part(stack).first;
   const auto begin = stack.frames.begin() + static_cast<std::ptrdiff_t>(std::min(user, stack.frames.size()));
@@ -32,9 +33,9 @@ bool waits_for_once(const model::Wait& wait) {
          std::any_of(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(user), is_once);
 }
 
-// True if another thread may be running the routine for which this thread waits. Another thread of the process may be
-// in such a routine now. Or a fork left behind a thread that was in such a routine, and the fork ran no handlers or was
-// not recorded.
+// True if another thread may be running the routine for which this thread waits. Either another thread of the process
+// is in such a routine now. Or a fork left behind a thread that was in such a routine, and this fork ran no handlers or
+// was not recorded.
 bool may_be_of_another(const Evidence& evidence, model::ProcessId id, const model::Wait& wait) {
   const model::Model& model = evidence.model();
   const bool is_bypassed = std::ranges::any_of(
@@ -48,8 +49,8 @@ bool may_be_of_another(const Evidence& evidence, model::ProcessId id, const mode
   });
 }
 
-// pthread_once() records no owner. forksight infers that the thread waits for itself, because the thread is running
-// such a routine, and no other thread is.
+// pthread_once() records no owner. forksight infers that a thread in pthread_once() waits for itself if the thread is
+// also running such a routine, and no other thread is.
 void find_once(const Evidence& evidence, std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {

@@ -1,8 +1,8 @@
 // The forking thread holds a lock across its own fork. Some kinds of lock compare the caller with the owner: recursive,
-// error-checking, robust and priority-inheriting mutexes, and a rwlock that is held for writing. These record the tid
-// of the parent's thread. The child's thread has another tid, so the lock refuses its unlock. If the child then locks
-// the lock again, it waits for an unlock that never comes. A normal mutex compares nothing, so the child can unlock it,
-// and the shim records no touch of it.
+// error-checking, robust and priority-inheriting mutexes, and a rwlock that is held for writing. Such a lock records
+// the tid of the parent's thread. The child's thread has another tid, so the lock refuses its unlock. If the child then
+// locks the lock again, it waits for an unlock that never comes. A normal mutex compares nothing, so the child can
+// unlock it. The shim records no touch of a normal mutex.
 #include <fmt/core.h>
 
 #include <map>
@@ -21,7 +21,7 @@ using model::Touch;
 using model::TouchAction;
 using model::TouchKind;
 
-// If one lock of one fork is touched several times in one process, that is one finding.
+// If a process touches one lock of one fork several times, this is one finding.
 using LockKey = std::tuple<model::ProcessId, model::ForkId, std::size_t>;
 
 LockKey key_of(const Touch& touch) { return {touch.process, touch.fork, touch.held.value_or(0)}; }
@@ -33,8 +33,8 @@ bool is_refused_unlock(const Touch& touch) {
 std::optional<CallEnd> find_end(const Evidence& evidence, const Touch& touch, const model::Lock& lock) {
   if (is_refused_unlock(touch)) return CallEnd{Certainty::kProven, Outcome::kError};
   auto end = locks::find_end(evidence, touch);
-  // libc aborts, because the kernel does not know the owner's tid in this process. For a robust mutex, libc waits
-  // instead.
+  // libc aborts, because the kernel does not know the owner's tid in this process. But if the mutex is robust, libc
+  // waits.
   if (end && end->outcome == Outcome::kHang && lock.priority_inherit && !lock.robust) end->outcome = Outcome::kError;
   return end;
 }
@@ -114,7 +114,7 @@ bool is_plain(const model::Lock& lock) {
   return lock.kind == model::LockKind::kMutex && !lock.robust && !lock.priority_inherit && !lock.process_shared;
 }
 
-// The suite has a program for each of these kinds of lock.
+// True if the hazard suite has a program for this kind of lock.
 bool is_tested_kind(const model::Lock& lock) {
   if (lock.process_shared || (lock.robust && lock.priority_inherit)) return false;
   if (lock.kind == model::LockKind::kRwlockWrite) return true;
@@ -153,7 +153,8 @@ void add_fixes(const Touch& touch, const locks::Orphan& own, bool was_refused, F
 }  // namespace
 
 void self_held_lock(const Evidence& evidence, std::vector<Finding>& findings) {
-  // A refused unlock and a later hang on the same lock have one cause. One finding about the later touch reports both.
+  // If an unlock is refused, and a later call on the same lock hangs, both have one cause. One finding about the later
+  // touch reports both.
   std::map<LockKey, const Touch*> refused;
   std::map<LockKey, const Touch*> last;
   for (const Touch& touch : evidence.model().touches) {

@@ -1,6 +1,6 @@
-// A thread waits for a System V semaphore of value 0, and the process that changed it last has ended. Most likely that
-// process took the last unit and was killed. A semaphore that serves as a signal looks the same if the process that
-// took its last unit has ended. So the finding is a guess.
+// A thread waits for a System V semaphore of value 0, and the process that changed the semaphore last has ended. Most
+// likely that process took the last unit and was killed. But a semaphore that serves as a signal looks the same if the
+// process that took its last unit has ended. So the finding is a guess.
 #include <fmt/core.h>
 
 #include <map>
@@ -15,8 +15,8 @@ namespace forksight::rules {
 
 namespace {
 
-// True if the process that changed the semaphore last took units from it, and has ended. The value is 0, so that
-// process has not given a unit: a process that gives a unit leaves a value above 0.
+// True if the process that changed the semaphore last took units from it and has ended. A process that gives a unit
+// leaves a value above 0. The value is 0, so the last process took units.
 bool was_taken_by_one_that_ended(const model::Wait& wait) {
   return wait.kind == model::WaitKind::kSemaphore && wait.semaphore && wait.semaphore->value == 0 &&
          wait.semaphore->operation < 0 && wait.semaphore->last_is_gone && !wait.has_timeout;

@@ -1,6 +1,6 @@
-// fork() did not copy a thread of the parent that takes signals by sigwait(). One of these signals is pending in the
-// child, and all threads of the child block it. If the child sleeps for ever, it is proven that nobody ever takes the
-// signal. A child that goes on could unblock it some day.
+// The parent has a thread that takes signals by sigwait(). fork() did not copy this thread. One of these signals is
+// pending in the child, and all threads of the child block it. If the child sleeps for ever, it is proven that nobody
+// ever takes the signal. If the child goes on, it could still unblock the signal.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -18,8 +18,8 @@ bool takes(const model::LostWait& wait, std::uint64_t signals) {
   return wait.kind == model::AwaitedKind::kSignals && (wait.object & signals) != 0;
 }
 
-// True if all lost threads waited for signals. Then the child waits for something that one of these threads should have
-// done.
+// True if all lost threads waited for signals. In this case the child must be waiting for something that one of these
+// threads should have done.
 bool lost_only_takers(const model::Fork& fork) {
   return fork.unknown_threads == 0 && std::ranges::all_of(fork.lost_threads, [&](model::ThreadId id) {
            return std::ranges::any_of(fork.lost_waits, [&](const model::LostWait& wait) {

@@ -1,5 +1,5 @@
-// Bytes were in the buffer of a stdio stream at a fork, and two or more processes have written them since. So the
-// output contains these bytes more than once. If only one process wrote them, nothing is wrong.
+// At a fork, bytes were in the buffer of a stdio stream, and two or more processes have written these bytes since. So
+// the output contains the bytes more than once. If only one process wrote the bytes, nothing is wrong.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ std::vector<const Flush*> by_process(const model::UnflushedOutput& output) {
   return flushes;
 }
 
-// Returns the first flush by a forked process. What that process wrote is the superfluous copy.
+// Returns the first flush by a forked process. The bytes that this process wrote are the superfluous copy.
 const Flush* find_child(const Evidence& evidence, const std::vector<const Flush*>& flushes) {
   const auto found = std::ranges::find_if(flushes, [&](const Flush* flush) {
     return flush->fork && evidence.model().forks[*flush->fork].child == flush->process;
@@ -52,7 +52,7 @@ std::string how(const Flush& flush) {
   return "when it wrote more to the stream";
 }
 
-// Returns the part that people can read: up to the first byte that is not plain text.
+// Returns the readable beginning of the bytes: all bytes before the first one that is not plain text.
 std::string beginning(const model::UnflushedOutput& output) {
   const auto end = std::ranges::find_if(output.text, [](char letter) { return letter < ' ' || letter > '~'; });
   const std::string text(output.text.begin(), end);

@@ -1,6 +1,6 @@
-// At the fork, the parent had armed a timer. Now the child waits only for the signal of that timer. Timers are not
-// inherited, so the child waits for ever, unless another process sends the signal. It is not proven that no process
-// will.
+// The parent had armed a timer before the fork. The child waits only for the signal of that timer. A child does not
+// inherit timers. So the child waits for ever, unless another process sends the signal. It is not proven that no
+// process will send it.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ bool is_awaited(const model::ArmedTimer& timer, const model::Touch& touch) {
   return (touch.object >> static_cast<unsigned>(timer.signal - 1) & 1U) != 0;
 }
 
-// True if the set contains only SIGALRM. As a rule only a timer sends SIGALRM; processes notify each other by other
+// True if the set contains only SIGALRM. As a rule only a timer sends SIGALRM. Processes notify each other by other
 // signals.
 bool is_of_timers(std::uint64_t signals) { return signals == std::uint64_t{1} << (SIGALRM - 1); }
 

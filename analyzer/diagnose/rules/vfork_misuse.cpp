@@ -1,7 +1,9 @@
-// A child of vfork() can never go on. It runs in its parent's memory, and the thread that made it sleeps in vfork()
-// until the child execs or ends. So if the child waits for something that only that thread could do, it waits for ever.
-// The proof comes from outside, as for every wait: the kernel wakes the parent as soon as the child execs. So if the
-// parent sleeps in vfork(), the child has not called exec.
+// A child of vfork() waits for something that only the parent's suspended thread could do. The child runs in its
+// parent's memory. The thread that called vfork() sleeps there until the child execs or ends. So both wait for ever.
+// The proof comes from outside: the kernel wakes the thread as soon as the child execs. If the thread sleeps in
+// vfork(), the child has not called exec.
+// The rule also reports a child of vfork() that called exit(). The exit handlers of the parent then ran in the parent's
+// memory.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -36,8 +38,8 @@ std::vector<Suspended> find_suspended(const model::Model& model) {
   return found;
 }
 
-// Returns the ring that contains the wait in vfork(); empty if there is none. The ring begins with the link after that
-// wait, which is the child's own wait.
+// Returns the ring that contains the wait in vfork(); empty if no ring does. The ring begins with the child's own wait,
+// which is the link after the wait in vfork().
 cycles::Cycle find_ring(const std::vector<cycles::Cycle>& all, const Suspended& suspended) {
   for (const cycles::Cycle& cycle : all) {
     cycles::Cycle ring = cycle;
@@ -126,7 +128,7 @@ Finding describe(const Evidence& evidence, const Suspended& suspended, const cyc
     finding.outcome = is_beyond ? Outcome::kHang : Outcome::kMayHang;
   } else {
     finding = cycles::begin_finding("vfork-misuse", evidence, ring);
-    // No signal handler ends vfork(), or the wait for a lock.
+    // No signal handler ends a wait in vfork() or for a lock.
     const auto via_lock = [](const cycles::Link& link) {
       return link.waker->via == "mutex" || link.waker->via == "rwlock" || link.waker->via == "vfork";
     };
