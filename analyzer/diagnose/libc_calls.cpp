@@ -139,8 +139,8 @@ Finding describe(const Evidence& evidence, const char* slug, const model::Touch&
   if (end.outcome == Outcome::kHang) {
     add_sentence(finding,
                  lost.in_flight.by_forking_thread
-                     ? "The child's only thread is the copy of that thread: it waits for a lock that only it itself "
-                       "could release later."
+                     ? "The child's only thread is the copy of that thread. It waits for a lock that no other thread "
+                       "can release."
                      : "The child has no such thread, and fork() leaves this lock as it was: nobody releases it.");
   }
   if (end.outcome == Outcome::kHang && lost.common > 1) {

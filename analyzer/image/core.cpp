@@ -223,7 +223,7 @@ Result<Image> open_core(const std::string& path, const CoreOptions& options) {
   if (!file) return Error{file.error()};
   const CoreNotes notes = decode_notes(file->notes());
   if (notes.threads.empty()) {
-    return Error{fmt::format("{}: holds no threads{}", path, file->missing_bytes() > 0 ? ": it is cut" : "")};
+    return Error{fmt::format("{}: contains no threads{}", path, file->missing_bytes() > 0 ? ": it is cut" : "")};
   }
   Image image;
   image.is_core = true;

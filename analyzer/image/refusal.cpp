@@ -98,7 +98,8 @@ std::optional<std::string> find_obstacle(std::int32_t pid) {
   const auto status = proc::read_file(proc_path(pid, "status"));
   if (pid <= 0 || !status) {
     if (pid > 0 && kill(pid, 0) != 0 && errno == EPERM) {
-      return fmt::format("process {}: is another user's, and hidden: run forksight as that user or as root", pid);
+      return fmt::format("process {}: belongs to another user, and is hidden: run forksight as that user or as root",
+                         pid);
     }
     return fmt::format("process {}: {}", pid, explain_absence(pid));
   }

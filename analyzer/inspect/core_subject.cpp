@@ -100,7 +100,10 @@ void add_limits(Subject& subject, const std::string& core, bool has_parent) {
   image.limits.push_back(fmt::format(
       "{}: a core does not show signal handlers, descriptors and other processes: a handler could end the wait, and it "
       "is not known who waits for this process{}",
-      core, has_parent ? "" : "; the process that forked it is known only by what it left in memory (--parent-core)"));
+      core,
+      has_parent ? ""
+                 : "; the state of its parent at the fork is known only from this memory: name a core of the parent "
+                   "with --parent-core"));
   if (image.signal != 0) {
     image.limits.push_back(fmt::format(
         "{}: was dumped because of signal {} to thread {}: forksight looks for a hang, not for the cause of a crash",

@@ -89,8 +89,8 @@ struct Ender {
   bool is_frozen = false;        // kProcess: its control group is frozen
   // False for a process that could end the wait by a descriptor, but has made no write call since it began.
   bool may_have_written = true;
-  // all kinds except kProcess: "a handler of SIGTERM", "whoever opens it for writing"; kContinue: the command that
-  // continues the thread
+  // All kinds except kProcess: words such as "a handler of SIGTERM" or "whoever opens it for writing". kContinue: the
+  // command that continues the thread.
   std::string what;
   std::optional<std::uint64_t> in_ms;  // kTimer: the remaining time, if it is known
 };

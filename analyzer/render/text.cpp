@@ -163,7 +163,7 @@ class TextReport {
     if (culprit.is_at_fork) return "at the fork it was here:";
     if (culprit.is_now)
       return culprit.kind == CulpritKind::kHandler ? "what it waits for is now here:" : "it is now here:";
-    if (culprit.kind == CulpritKind::kThread) return "the first of them was created here:";
+    if (culprit.kind == CulpritKind::kThread) return "the first of these threads was created here:";
     if (culprit.kind == CulpritKind::kHandler) return "what it waits for was taken or made here:";
     if (culprit.kind == CulpritKind::kStream) return "the other process used it here:";
     if (culprit.kind == CulpritKind::kProcess) return "removed here:";

@@ -106,12 +106,12 @@ std::string describe_role(const snapshot& queue, const Role& role, std::uint32_t
     const std::uint32_t missing = counts.expected - ended - there;
     const std::string which =
         fmt::format("{} of {} expected {}{}", missing, counts.expected, role.name, counts.expected == 1 ? "" : "s");
-    if (there == 0 && is_only_hope) return fmt::format("{}; it waits for {} to come", text, which);
+    if (there == 0 && is_only_hope) return fmt::format("{}; the thread waits for {} to come", text, which);
     return fmt::format("{}; {} {} not come yet", text, which, missing == 1 ? "has" : "have");
   }
   const bool all_closed = counts.expected != 0 && counts.closed >= counts.expected;
   if (there == 0 && ended != 0 && queue.grace_ms != 0 && !all_closed) {
-    text += fmt::format("; it waits for another one to come, for {:.1f} s at most",
+    text += fmt::format("; the thread waits for another one to come, for {:.1f} s at most",
                         static_cast<double>(queue.grace_ms) / 1000);
   }
   return text;

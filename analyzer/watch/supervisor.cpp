@@ -483,7 +483,7 @@ void Supervisor::add_unheard(Clock::time_point now) {
 std::vector<std::string> Supervisor::limits() const {
   std::vector<std::string> limits;
   for (const auto& [key, program] : unreadable_) {
-    limits.push_back(fmt::format("process {} ({}) could not be watched: the kernel does not let forksight look at it",
+    limits.push_back(fmt::format("process {} ({}) could not be watched: the kernel does not let forksight examine it",
                                  key.pid, program));
   }
   for (const std::int32_t pid : wakers_.refused()) {

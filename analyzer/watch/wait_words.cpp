@@ -118,8 +118,8 @@ std::string describe_fd(const proc::ThreadSample& thread, std::int32_t fd) {
 std::string describe_open(std::int32_t pid, const proc::ThreadSample& thread) {
   const auto fifo = find_fifo_open(thread);
   if (!fifo) return {};
-  const std::string missing =
-      fifo->is_unlinked ? "; nobody can: its name is removed" : describe_missing_end(pid, fifo->path, !fifo->reads);
+  const std::string missing = fifo->is_unlinked ? "; nobody can open it, because its name was removed"
+                                                : describe_missing_end(pid, fifo->path, !fifo->reads);
   return fmt::format("the FIFO {}, for somebody who {}{}", fifo->path, fifo->reads ? "writes" : "reads", missing);
 }
 
@@ -212,7 +212,7 @@ std::string describe_call(const proc::ThreadSample& thread) {
   if (thread.status.state == 'R' || thread.call.running) return "running";
   const bool is_vfork = proc::classify(thread).kind == proc::WaitClass::kVfork;
   if (thread.status.state == 'D' && !is_vfork)
-    return "in the kernel, not to be interrupted (disk, network file system)";
+    return "in the kernel, and cannot be interrupted (disk, network file system)";
   if (!thread.call.in_syscall) return "waiting outside of a system call";
   if (is_vfork) return "in vfork";
   if (thread.call.number == SYS_futex) {

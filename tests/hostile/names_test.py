@@ -133,7 +133,7 @@ class Rings(unittest.TestCase):
 
     def test_a_ring_of_frames_is_cut_and_reported(self):
         text = self.look("frames")
-        self.assertIn("the frames of Python of 1 thread form a ring", text)
+        self.assertIn("the Python frames of 1 thread form a ring", text)
         self.assertLess(text.count("outer"), 4)
 
     def test_a_ring_of_threads_is_read_once(self):

@@ -122,12 +122,12 @@ def main():
         ends.communicate(timeout=60)
         consumer = queue.start("consume")
         queue.expect(consumer, "message", "0 queued; no producer is there any more: 1 closed, 0 died; "
-                     "it waits for 2 of 3 expected producers to come")
+                     "the thread waits for 2 of 3 expected producers to come")
         assert "producers: 3 expected, 0 there, 1 closed, 0 died, 2 have not come\n" in forksight("queue", "inspect", queue.name)
     # The only expected producer never comes.
     with Queue("none", Expected(producers=1)) as queue:
         consumer = queue.start("consume")
-        queue.expect(consumer, "message", "0 queued; no other process has sent one; it waits for 1 of 1 expected producer to come")
+        queue.expect(consumer, "message", "0 queued; no other process has sent one; the thread waits for 1 of 1 expected producer to come")
     # No hang: the only expected producer has come and died, and another one may still come within the grace time.
     with Queue("grace", Expected(producers=1, grace_ms=600_000)) as queue:
         dies, consumer = queue.start("idle"), queue.start("consume")
@@ -135,7 +135,7 @@ def main():
         dies.communicate(timeout=60)
         queue.wait_until(lambda q: q["producers"]["died"] == 1)
         said = queue.expect(consumer, "message", "0 queued; no producer is there any more: 0 closed, 1 died; "
-                            "it waits for another one to come, for 600.0 s at most")
+                            "the thread waits for another one to come, for 600.0 s at most")
         assert "expected producer" not in said, said
     # A similar hang: a producer is there and does not send. `why` must not say that the consumer waits for a producer
     # to come.
@@ -152,7 +152,7 @@ def main():
     # Two expected consumers never come.
     with Queue("room", Expected(consumers=2)) as queue:
         producer = queue.start("produce")
-        queue.expect(producer, "buffer", "2 queued; no other process receives; it waits for 2 of 2 expected consumers to come")
+        queue.expect(producer, "buffer", "2 queued; no other process receives; the thread waits for 2 of 2 expected consumers to come")
 
 
 if sys.argv[2] == "--member":

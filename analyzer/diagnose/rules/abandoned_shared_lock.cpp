@@ -39,11 +39,13 @@ void abandoned_shared_lock(const Evidence& evidence, std::vector<Finding>& findi
                                         wait.owner));
       add_sentence(finding, describe_liveness(process));
       finding.fixes.push_back(
-          {"Make it robust (pthread_mutexattr_setrobust()): the next one to lock it gets EOWNERDEAD, repairs what "
-           "it protects, and goes on (pthread_mutex_consistent())."});
+          {"Make the mutex robust (pthread_mutexattr_setrobust()). The next thread that locks the mutex gets "
+           "EOWNERDEAD, "
+           "can repair the data, and goes on (pthread_mutex_consistent())."});
       finding.fixes.push_back(
-          {"Do not end processes by SIGKILL while they may hold it; to go on now, end all processes that share it, and "
-           "create it anew."});
+          {"Do not end processes by SIGKILL while they may hold the mutex. To go on now, end all processes that share "
+           "the "
+           "mutex, and create it anew."});
       findings.push_back(std::move(finding));
     }
   }

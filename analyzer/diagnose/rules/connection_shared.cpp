@@ -66,8 +66,9 @@ Finding describe(const Evidence& evidence, const Share& share, const std::vector
   if (const model::Frame* const frame = words::find_user_frame(first.stack)) finding.culprit.library = frame->module;
   finding.summary = fmt::format("{} and {} both {} {}, which was open at fork(){}", evidence.name(first.process),
                                 evidence.name(second.process), verb, connection(share), words::at(" at ", fork.stack));
-  add_sentence(finding, fmt::format("{} had connected it before fork(){}; both sides have the one connection, not two.",
-                                    evidence.name(share.owner), words::at(" at ", fork.stack)));
+  add_sentence(finding,
+               fmt::format("{} had connected it before fork(){}; both processes use one and the same connection.",
+                           evidence.name(share.owner), words::at(" at ", fork.stack)));
   for (const ShareUse* use : uses) {
     add_sentence(finding, fmt::format("{} {}{}.", evidence.name(use->process), sent ? "sent" : "began to receive",
                                       words::at(" at ", use->stack)));

@@ -47,8 +47,8 @@ Finding describe(const Evidence& evidence, const FileLockUse& released, const Fi
   add_sentence(finding, fmt::format("{} had locked {}{}, and then called fork(){}.", owner, file,
                                     words::at(" at ", missed.taken_at), words::at(" at ", fork.stack)));
   add_sentence(finding,
-               fmt::format("A lock of {} belongs to the open file, which both processes have: whoever releases "
-                           "it releases it for both.",
+               fmt::format("A lock of {} belongs to the open file, which both processes have: if one process releases "
+                           "the lock, both lose it.",
                            missed.kind == model::FileLockKind::kFlock ? "flock()" : "F_OFD_SETLK"));
   add_sentence(finding,
                fmt::format("{} released it{}; {} released it{} {} later, and until then worked as if it still held it.",

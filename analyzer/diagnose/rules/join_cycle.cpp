@@ -51,7 +51,7 @@ void join_cycle(const Evidence& evidence, std::vector<Finding>& findings) {
           {has_child ? "Tell the child to end in a way that does not need that lock."
                      : "Tell the thread to end in a way that does not need that lock: a flag, or a closed queue."});
     } else {
-      add_sentence(finding, "None of them ends before another one has ended.");
+      add_sentence(finding, "Each of them waits until another one has ended.");
       finding.fixes.push_back({"Join from one place only: from the thread that made the others."});
       finding.fixes.push_back({"Where a thread must outlive the one that made it: pthread_detach()."});
     }

@@ -50,7 +50,7 @@ Finding describe(const Evidence& evidence, model::ProcessId id, const model::Wai
   if (has_way_out(process)) set_may_be_intended(finding);
   finding.processes.insert(finding.processes.end(), workers.begin(), workers.end());
   finding.culprit.kind = CulpritKind::kProcess;
-  finding.culprit.name = "a worker that ended with its task";
+  finding.culprit.name = "a worker that ended before its task was done";
   finding.summary = fmt::format(
       "{} {}{} waiting for the result of a task of a multiprocessing.Pool, and {}: the worker that had the task has "
       "ended",

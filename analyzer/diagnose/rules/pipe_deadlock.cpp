@@ -24,7 +24,7 @@ std::string tell_own_end(const model::Wait& wait, std::int32_t own) {
   for (const model::Waker& waker : wait.wakers) {
     if (waker.pid != own && model::is_waited_for(waker.via)) others.insert(waker.pid);
   }
-  if (others.empty()) return "only it itself has the other end";
+  if (others.empty()) return "no other process has the other end";
   const char* const have = others.size() == 1 ? "has process" : "have processes";
   return fmt::format("it itself has the other end; so {} {}, which {} stuck, too", have, fmt::join(others, ", "),
                      others.size() == 1 ? "is" : "are");

@@ -72,11 +72,14 @@ void tell_chain(const Evidence& evidence, const model::Touch& touch, const locks
   // The shim does not see locks of the kind kPython. If the holder of such a lock is known, the lock is an RLock,
   // because an RLock records its owner.
   const bool names_owner = orphan.lock.kind == model::LockKind::kPython && orphan.holder.tid != 0;
-  add_sentence(finding,
-               fmt::format("fork() copied the lock in its locked state, but only the thread that called it: in the "
-                           "child nobody is left to release it. {}",
-                           names_owner ? "The lock itself, an RLock, names that thread as its owner."
-                                       : "A lock of Python does not record its holder, so it cannot notice this."));
+  add_sentence(
+      finding,
+      fmt::format(
+          "fork() copied the lock in its locked state, but only the thread that called it: in the "
+          "child nobody is left to release it. {}",
+          names_owner
+              ? "The lock itself, an RLock, names that thread as its owner."
+              : "A lock of Python does not record its holder, so the lock cannot notice that its holder is gone."));
   if (end.outcome == Outcome::kHang && evidence.process(touch.process).liveness == model::Liveness::kDeadButForSignal)
     add_sentence(finding,
                  "A signal handler of Python may end the wait by an exception, as Ctrl-C does, but no handler releases "

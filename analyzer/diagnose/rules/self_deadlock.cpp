@@ -80,7 +80,7 @@ void find_once(const Evidence& evidence, std::vector<Finding>& findings) {
                    fmt::format("The same thread is inside of a routine of pthread_once(){}. No other thread of the "
                                "process is inside of one.",
                                words::at(", which it entered at ", outer)));
-      add_sentence(finding, "A pthread_once_t records no owner, so it is not proven that both are the same.");
+      add_sentence(finding, "A pthread_once_t records no owner, so it is not proven that both calls use the same one.");
       add_sentence(finding, describe_end(process));
       finding.fixes.push_back({"Let the routine call nothing that calls pthread_once() with the same pthread_once_t."});
       findings.push_back(std::move(finding));

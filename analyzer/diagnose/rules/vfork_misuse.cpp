@@ -164,7 +164,7 @@ Finding describe(const Evidence& evidence, const Suspended& suspended, const cyc
   finding.fixes.push_back(
       {"In a child of vfork() do nothing but exec or _exit(): open, lock, look up and allocate before vfork()."});
   finding.fixes.push_back(
-      {"Use posix_spawn(), which is as quick: tell it beforehand, as file actions, what the child needs."});
+      {"Use posix_spawn(), which is as quick as vfork(). Its file actions say what the child needs."});
   finding.fixes.push_back({"Use fork() where the child has work to do before it execs."});
   return finding;
 }
@@ -192,9 +192,9 @@ Finding describe(const Evidence& evidence, const model::VforkExit& made) {
                                     made.tid, parent, made.child, where));
   add_sentence(
       finding,
-      "A child of vfork() has its parent's memory. So the parent's atexit handlers and the destructors of its "
-      "statics have run while it goes on, they do not run again when it ends, and what its streams had in their "
-      "buffers was written.");
+      "A child of vfork() has its parent's memory. So exit() in the child ran the atexit handlers of the parent and "
+      "the destructors of the parent's static objects, and wrote what the parent's streams had in their buffers. "
+      "They do not run again when the parent ends.");
   finding.fixes.push_back({"Call _exit() where exec failed in a child of vfork(): it runs no handlers.", true});
   finding.fixes.push_back({"Use posix_spawn(): if the exec fails, it returns the error, and there is no child."});
   return finding;

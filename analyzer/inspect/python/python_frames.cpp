@@ -160,7 +160,7 @@ std::uint64_t Reader::innermost_frame(std::uint64_t state) const {
 void Reader::add_limits_of_rings(std::int32_t pid, std::vector<std::string>& limits) const {
   if (rings_ > 0) {
     limits.push_back(
-        fmt::format("process {}: the frames of Python of {} thread{} form a ring, or changed while they were read: "
+        fmt::format("process {}: the Python frames of {} thread{} form a ring, or changed while they were read: "
                     "their stacks are cut there",
                     pid, rings_, rings_ == 1 ? "" : "s"));
   }
@@ -260,7 +260,7 @@ std::vector<PythonThread> read_python_threads(const image::Image& image, const P
   }
   if (reader.has_given_up()) {
     limits.push_back(
-        fmt::format("process {}: the frames of Python in its memory are too many, or form a ring: some "
+        fmt::format("process {}: the Python frames in its memory are too many, or form a ring: some "
                     "threads have no lines of Python",
                     image.pid));
   }

@@ -55,14 +55,14 @@ static void forksight_must_(int good, const char* what) {
 static void forksight_use_before_fork_(void) {
   const int failed = forksight_use_();
   if (failed == 0) return;
-  fprintf(stderr, "fork test: the use failed before any fork, it returned %d\n", failed);
+  fprintf(stderr, "fork test: the function failed before any fork: it returned %d\n", failed);
   _exit(FORKSIGHT_PARENT_FAILED_);
 }
 
 static void forksight_use_in_child_(void) {
   const int failed = forksight_use_();
   if (failed == 0) return;
-  fprintf(stderr, "fork test: the use failed in a forked child, it returned %d\n", failed);
+  fprintf(stderr, "fork test: the function failed in a forked child: it returned %d\n", failed);
   _exit(FORKSIGHT_CHILD_FAILED_);
 }
 
@@ -240,7 +240,8 @@ static int forksight_fork_test_(int (*use)(void), const char* program) {
   }
   if (wanted != NULL) fprintf(stderr, "%s: no scene %s\n", program, wanted);
   fprintf(stderr,
-          "A fork test. Run it by `forksight suite check -- %s`, or one scene alone by FORKSIGHT_FORK_TEST=SCENE:\n",
+          "This is a fork test. To run all scenes: forksight suite check -- %s. To run one scene, set "
+          "FORKSIGHT_FORK_TEST=SCENE. The scenes:\n",
           program);
   for (i = 0; i < count; ++i) fprintf(stderr, "  %-14s%s\n", forksight_scenes_[i].name, forksight_scenes_[i].what);
   return FORKSIGHT_NO_SCENE_;
