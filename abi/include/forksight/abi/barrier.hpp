@@ -16,9 +16,10 @@ struct Barrier {
   std::uint32_t out;  // number of arrived threads that have left
 
   constexpr std::uint32_t pending() const { return in - round; }
-  // The number of threads that have arrived and not left. The last line is for a barrier that is being destroyed:
-  // pthread_barrier_destroy() adds to `out` all arrivals that are missing up to the end of the counter's range, as if
-  // threads had arrived and left. Then it waits for the threads that are still inside.
+  // The number of threads that have arrived and not left. The last line is for a barrier that is being destroyed.
+  // pthread_barrier_destroy() adds to `out` the difference between the highest possible value of `in` and the present
+  // value of `in`, as if further threads had arrived and left. Then pthread_barrier_destroy() waits for the threads
+  // that are still inside.
   constexpr std::uint32_t inside() const {
     constexpr std::uint32_t kThreshold = UINT32_MAX / 2;
     if (out <= in || count == 0) return in - out;

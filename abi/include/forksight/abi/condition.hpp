@@ -1,11 +1,11 @@
 // pthread_cond_t: sysdeps/nptl/bits/thread-shared-types.h, nptl/pthread_cond_common.c. Waiters are in one of two
 // groups: G1, which gets the signals, and G2, which new waiters join.
 //   Up to glibc 2.40 each group counts the threads inside of it (__g_refs), and a signal that switches groups waits
-//   until the old G1 is empty. glibc 2.41 has no such counts. There the fields after the counts have offsets that are
-//   eight bytes lower, and __g1_start has lost its former lowest bit. The branches of 2.38, 2.39 and 2.40 got that
-//   change after their release, and distributions have added it to older versions. So the version does not show which
-//   layout a libc has. The layout can be found out from the place where pthread_cond_init() stores a flag, and from the
-//   first word that pthread_cond_signal() reads.
+//   until the old G1 is empty. glibc 2.41 has no such counts. In its layout the fields after the counts have offsets
+//   that are eight bytes lower, and __g1_start has lost its former lowest bit. The branches of 2.38, 2.39 and 2.40 got
+//   the new layout after their release. Distributions have added the new layout to older versions. So the version does
+//   not show which layout a libc has. The layout can be found out from the place where pthread_cond_init() stores a
+//   flag, and from the first word that pthread_cond_signal() reads.
 #pragma once
 
 #include "forksight/abi/glibc.hpp"
@@ -46,7 +46,7 @@ struct Condition {
   std::uint64_t g1_start;       // position of G1's first waiter
   std::uint32_t references[2];  // number of waiters inside of each group << 1; 0 if the layout has no such field
   std::uint32_t sizes[2];       // waiters not yet signalled; for G2: 0 minus the number of waiters that gave up
-  std::uint32_t g1_size;        // size of G1 when it began << 2
+  std::uint32_t g1_size;        // (number of waiters in G1 when G1 began) << 2
   std::uint32_t wrefs;          // number of waiters << 3 | pthread_cond_destroy() waits | clock | process-shared
 
   static constexpr std::uint32_t kShared = 1;

@@ -45,8 +45,8 @@ constexpr Version parse_version(const char* text) {
   return {static_cast<std::uint8_t>(numbers[0]), static_cast<std::uint8_t>(numbers[1])};
 }
 
-// Which of its two layouts a condition variable has (condition.hpp). The version does not show it, because
-// distributions have given the new layout to old versions.
+// Which of its two layouts a condition variable has (condition.hpp). The version of glibc does not show the layout,
+// because distributions have given the new layout to old versions.
 enum class ConditionKind : std::uint8_t { kUnknown = 0, kWithReferences = 1, kWithoutReferences = 2 };
 
 // What is known about the libc of a process.

@@ -27,8 +27,8 @@ struct Mutex {
   static constexpr std::uint32_t kAttributes = 0xff;
   static constexpr std::uint32_t kElision = 0x300;
 
-  // Bits of `lock`. Robust and priority-inheriting mutexes have the owner's tid there, with the kernel's bits above it;
-  // mutexes with priority protection have their ceiling there, also while they are free.
+  // Bits of `lock`. In robust and priority-inheriting mutexes, `lock` contains the owner's tid, with the kernel's bits
+  // above the tid. In mutexes with priority protection, `lock` contains the ceiling, even while the mutex is free.
   static constexpr std::uint32_t kTidBits = 0x3fff'ffff;
   static constexpr std::uint32_t kCeilingBits = 0xfff8'0000;
   static constexpr std::uint32_t kContended = 2;
@@ -46,8 +46,8 @@ struct Mutex {
   // pthread_mutex_init() sets this bit for every robust mutex, so the result means nothing for robust mutexes.
   constexpr bool is_shared() const { return (kind & kShared) != 0; }
   constexpr bool has_tid_in_lock() const { return is_robust() || is_pi(); }
-  // True if an unlock, or another lock by the owner, compares the tid of the caller with that of the owner. For mutexes
-  // with priority protection this depends on their type, as for ordinary mutexes.
+  // True if an unlock, or another lock by the owner, compares the tid of the caller with that of the owner. For a mutex
+  // with priority protection the result depends on the type of the mutex, as for an ordinary mutex.
   constexpr bool checks_owner() const {
     return type() == Type::kRecursive || type() == Type::kErrorcheck || has_tid_in_lock();
   }

@@ -11,7 +11,7 @@ inline constexpr char kPythonCookie[8] = {'x', 'd', 'e', 'b', 'u', 'g', 'p', 'y'
 
 // The needed parts of _Py_DebugOffsets. Its source is Include/internal/pycore_runtime.h in 3.13, and
 // pycore_debug_offsets.h in 3.14 and 3.15. All members are 64-bit words. The structs that follow here are the same in
-// every version; PythonOffsets13 and later have the rest.
+// every version. PythonOffsets13 and later have the rest.
 struct PythonHeadOffsets {
   char cookie[8];
   std::uint64_t version;  // PY_VERSION_HEX
@@ -134,7 +134,7 @@ static_assert(sizeof(PythonOffsets15) == 8 * 93);
 inline constexpr std::uint64_t kHighestPythonOffset = 1 << 20;  // for comparison: PyInterpreterState of 3.13 has 0.3 MB
 inline constexpr std::uint64_t kPythonUtf8Fields = 16;          // what PyCompactUnicodeObject adds to PyASCIIObject
 
-// True if each member lies within its structure. This rejects a table whose version is not the one that it claims.
+// True if each member lies within its structure. A table that claims a wrong version usually fails this test.
 template <class Offsets>
 constexpr bool is_consistent(const Offsets& offsets) {
   const auto fits = [](std::uint64_t size, auto... members) {
@@ -173,9 +173,9 @@ inline constexpr std::uint8_t kFirstPythonShimOwner = 3;
 // Since 3.14 the lowest bits of a reference in a frame say how the reference is counted.
 inline constexpr std::uint64_t kPythonReferenceBits = 3;
 
-// Returns the line of the instruction at `address`, or 0 if it has no line or the line is not known. `address` is in
-// bytes from the code's first instruction. `byte_at(i)` is byte i of the table, or -1 after its end. The table is
-// co_linetable of 3.11 and later: Objects/locations.md.
+// Returns the line of the instruction at `address`, or 0 if the instruction has no line or the line is not known.
+// `address` is in bytes from the code's first instruction. `byte_at(i)` is byte i of the table, or -1 after its end.
+// The table is co_linetable of 3.11 and later: Objects/locations.md.
 //   Each entry of the table has a head, the only byte with bit 7 set, and further bytes. The head contains the form of
 //   the entry, and the number of instructions minus one.
 template <class ByteAt>

@@ -12,7 +12,7 @@ struct ThreadLayout {
   Versions versions;
   std::uint16_t list;             // links to the next and previous thread whose stack is of the same kind
   std::uint16_t tid;              // the thread's id in the kernel
-  std::uint16_t cancel_handling;  // flags, see below
+  std::uint16_t cancel_handling;  // flags: kExitingOrTerminated, kCancelDisabled, ...
   std::uint16_t stack_owner;      // who allocated the stack
   std::uint16_t stack_owner_bytes;
   std::uint16_t stack_of_user;  // the value of stack_owner for a stack that the program allocated
@@ -31,14 +31,14 @@ inline constexpr ThreadLayout kThreadLayouts[] = {
     // In this version pthread_join() waits on a separate member, not on `tid`.
     {{{2, 43}, {2, 43}}, 0x2c0, 0x2d0, 0x308, 0x614, 4, 2, 0x640, 0x648, false},
 };
-// More than every offset above. In every version, struct pthread is larger.
+// Larger than every offset above, and smaller than struct pthread in every version.
 inline constexpr std::size_t kThreadBytes = 0x6a0;
 
 // Bits of `cancel_handling`: the thread is ending, or has ended.
 inline constexpr std::uint32_t kExitingOrTerminated = 0x30;
 
-// Bits of `cancel_handling`. The first means that the thread cannot be cancelled, the second that it can be cancelled
-// at any instruction. glibc 2.34 and 2.35 store these two flags elsewhere.
+// Bits of `cancel_handling`. kCancelDisabled means that the thread cannot be cancelled. kCancelAsynchronous means that
+// the thread can be cancelled at any instruction. glibc 2.34 and 2.35 store these two flags elsewhere.
 inline constexpr std::uint32_t kCancelDisabled = 0x1;
 inline constexpr std::uint32_t kCancelAsynchronous = 0x2;
 inline constexpr Versions kWithoutCancelFlags{{2, 34}, {2, 35}};
