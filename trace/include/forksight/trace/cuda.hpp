@@ -10,8 +10,8 @@ enum class CudaWay : std::uint32_t { kUnknown = 0, kSymbol = 1, kDlsym = 2, kGet
 
 enum CudaFlag : std::uint32_t {
   kCudaInitialised = 1U << 0U,  // cuInit has returned 0 in this process, or, if kCudaLost is set, in an ancestor
-  // The shim asked the driver for `devices` and `active_contexts`. It asked after the creation of the latest context
-  // that it saw.
+  // The shim asked the driver for `devices` and `active_contexts`. The shim has seen no creation of a context since
+  // then.
   kCudaAsked = 1U << 1U,
   // An ancestor initialised the driver before an earlier fork, so the forking process itself cannot use the driver.
   kCudaLost = 1U << 2U,
@@ -45,16 +45,17 @@ enum class CudaIpcKind : std::uint32_t {
   kOpen = 2,    // cuIpcOpenMemHandle
   kClose = 3,   // cuIpcCloseMemHandle
   kFree = 4,    // cuMemFree of memory that was exported (kExport)
-  // The process has written one of the records above, and ends by exit() or by returning from main. It writes this
-  // record after its exit handlers have run.
+  // The process has written one of the records above, and ends by exit() or by returning from main. The process writes
+  // this record after its exit handlers have run.
   kEnd = 5,
   // A context was destroyed. The driver then closes the memory that was opened in this context, but the shim does not
   // know which memory that is.
   kContextGone = 6,
 };
 
-// Device memory that processes share by handle. kClose and kFree are written before the call; their `ended_ns` and
-// `result` are set when the call returns. The others are written after the call. Times are of CLOCK_MONOTONIC.
+// Device memory that processes share by handle. A record of kClose or kFree is written before the call. Its `ended_ns`
+// and `result` are set when the call returns. Records of the other kinds are written after the call. Times are of
+// CLOCK_MONOTONIC.
 struct CudaIpcRecord {
   // FNV-1a of the 64 bytes of the handle. For kClose and kFree it is the handle by which the memory was opened or
   // exported.

@@ -5,8 +5,8 @@
 
 namespace forksight::trace {
 
-// A child crashed: SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS or SIGABRT ended it. Its parent, which has waited
-// for it, wrote the record.
+// A child crashed: SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS or SIGABRT ended it. The parent writes this record
+// when it has waited for the child.
 struct ChildEndRecord {
   std::int32_t child;   // pid
   std::int32_t status;  // status of wait(2)

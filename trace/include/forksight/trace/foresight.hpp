@@ -1,6 +1,6 @@
-// Records for the prediction of hangs that did not happen in this run. They say in which order threads take locks
-// (FORKSIGHT_LOCK_ORDER), and how long other threads held a lock that a child takes (FORKSIGHT_PREDICT). Part of the
-// trace format: see format.hpp.
+// Records for the prediction of hangs that did not happen in this run. The records say in which order threads take
+// locks (FORKSIGHT_LOCK_ORDER), and how long other threads held a lock that a child takes (FORKSIGHT_PREDICT). Part of
+// the trace format: see format.hpp.
 //   Locks have numbers, because a later lock can have the same address as an earlier one. A number is unique in a
 //   process and the processes that are forked from it.
 //   A counter shows in which order two threads act. It belongs to the process, and advances by one whenever a thread
@@ -37,7 +37,7 @@ static_assert(offsetof(ThreadLifeRecord, joined) == 16);
 struct OrderGate {
   std::uint64_t number;
   std::uint32_t shared;  // 1: held to read
-  std::uint32_t inner;   // 1: it was taken after `held`, and no orders are recorded for its kind of lock
+  std::uint32_t inner;   // 1: taken after LockOrderRecord::held, and no orders are recorded for locks of its kind
 };
 static_assert(sizeof(OrderGate) == 16);
 
@@ -86,13 +86,13 @@ struct RacyTouchRecord {
   std::uint64_t fork;          // ref to kFork
   std::uint64_t lock;          // address
   std::uint64_t stack;         // ref to kStack of the caller
-  std::uint64_t holder;        // ref to kThread: the one that held it longest, of the threads that lived at the fork
-  std::uint64_t held_stack;    // ref to kStack where that thread took it
-  std::uint64_t held_ticks;    // how long the threads that count held it, added up
+  std::uint64_t holder;        // ref to kThread: the longest holder among the threads that lived at the fork
+  std::uint64_t held_stack;    // ref to kStack where that thread took the lock
+  std::uint64_t held_ticks;    // sum of the times for which the threads that count held the lock
   std::uint64_t window_ticks;  // the window: from the creation of the process's second thread to the fork
   std::uint64_t window_ns;
-  std::uint64_t times;                // how often they took it
-  std::uint32_t threads;              // number of threads that took it and lived at the fork
+  std::uint64_t times;                // how often the threads that count took the lock
+  std::uint32_t threads;              // number of threads that took the lock and lived at the fork
   std::uint32_t kind;                 // LockKind of the child's acquisition
   std::uint64_t slice_ticks;          // length of one slice
   std::uint64_t slices[kTimeSlices];  // held_ticks of each slice of the window; slices[0] is the first slice

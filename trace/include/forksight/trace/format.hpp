@@ -1,13 +1,14 @@
 // The trace file, version 1: what the shim writes and the analyzer reads.
 //
 // There is one file for each process image. The first process that has something to record creates it. Every child that
-// is forked from this process inherits it as a shared mapping, until exec: parent and children append to the same file.
-// The bytes of a record are in the page cache as soon as they are stored, so they survive SIGKILL of all writers.
+// is forked from this process inherits the file as a shared mapping, until exec. So parent and children append to the
+// same file. The bytes of a record are in the page cache as soon as they are stored, so they survive SIGKILL of all
+// writers.
 //
 //   [ TraceHeader, 4096 bytes ][ record ][ record ] ... [ zeros up to `allocated` ]
 //
 // A record consists of a RecordHeader, a fixed payload, and for some types a variable tail. Records follow each other
-// without gaps. The size of each is a multiple of kRecordAlign bytes. Writers claim space without a lock, by a
+// without gaps. The size of each record is a multiple of kRecordAlign bytes. Writers claim space without a lock, by a
 // compare-exchange of the first word from 0 to {size, type, kWriting}. From then on a reader can skip the record,
 // because its size is known, even if the writer dies. One release store of {size, type, kCommitted} publishes the
 // record. If a record stays in kWriting, its writer died or has not finished.
@@ -116,7 +117,7 @@ enum ThreadFlag : std::uint32_t {
   kThreadEnded = 1U << 2U,    // the thread ended before the fork, while it still held locks
 };
 
-// A thread that the shim knows. Written when another record first refers to it.
+// A thread that the shim knows. The record is written when another record first refers to it.
 struct ThreadRecord {
   std::int32_t tid;
   std::int32_t creator_tid;      // 0: unknown
@@ -191,12 +192,12 @@ struct ForkThread {
   std::uint64_t thread;       // ref to kThread
   std::uint64_t wait_object;  // address of the awaited object, or as WaitKind says; 0: none known
   WaitKind wait_kind;
-  std::uint32_t held;  // number of locks that the thread holds, according to its array
+  std::uint32_t held;  // number of locks that the thread holds, as far as the shim knows
 };
 static_assert(sizeof(ForkThread) == 24);
 
-// A fork. The forking thread writes it in its last prepare handler. Tail: `thread_count` ForkThread, without the
-// forking thread, then `runtime_count` refs (u64) to kRuntime.
+// A fork. The forking thread writes this record in its last prepare handler. Tail: `thread_count` ForkThread, without
+// the forking thread, then `runtime_count` refs (u64) to kRuntime.
 struct ForkRecord {
   std::uint64_t ordinal;         // 1 for the first fork of this trace
   std::uint64_t stack;           // ref to kStack of the caller of fork
@@ -238,14 +239,14 @@ enum class LockKind : std::uint32_t {
 // A lock that was held at the instant of the fork. The child writes the record from its copy of the parent's memory,
 // before other code runs in the child. If `thread` is the fork's forking_thread, the forking thread itself held the
 // lock. Some records are written later, at the child's first operation on the object: those of a mutex that is in no
-// thread's array yet, and those of a barrier or condition variable. A barrier or condition variable has a record for
-// each of the first few threads that waited.
+// thread's array of held locks yet, and those of a barrier or condition variable. A barrier or condition variable has a
+// record for each of the first few threads that waited.
 struct HeldRecord {
   std::uint64_t fork;    // ref to kFork
   std::uint64_t lock;    // address
   std::uint64_t thread;  // ref to kThread of the holder
-  // ref to kStack of the acquisition (or of the wait); 0: the fork came after the acquisition, but before the entry in
-  // the thread's array was written
+  // ref to kStack of the acquisition (or of the wait); 0: the fork came after the acquisition, but before the shim had
+  // noted it for the thread
   std::uint64_t stack;
   LockKind kind;
   std::uint32_t memory_bytes;  // valid bytes of `memory`
@@ -256,7 +257,7 @@ static_assert(sizeof(HeldRecord) == 96);
 
 enum class TouchKind : std::uint32_t {
   kLock = 1,           // an acquisition that found the lock taken; `held` names the holder
-  kUnlockRefused = 2,  // an unlock that the lock refused (EPERM): its owner is a thread of the parent
+  kUnlockRefused = 2,  // an unlock that the lock refused (EPERM), because its owner is a thread of the parent
   kParallel = 3,       // a parallel region of a runtime whose pool the fork lost; `runtime` says which
   kCondition = 8,      // `operation` on a condition variable that counts waiters of the parent; `held` names one
   kBarrier = 9,        // `operation` on a barrier that counts arrivals of the parent; `held` names one
@@ -283,7 +284,7 @@ enum class TouchAction : std::uint32_t {
 enum TouchFlag : std::uint32_t {
   kTouchTimed = 1U << 0U,      // the call has a deadline, so it returns an error instead of hanging
   kTouchTeamGuess = 1U << 2U,  // kParallel: the runtime may make a smaller team than `team` (OMP_DYNAMIC)
-  kTouchByOwner = 1U << 1U,    // no array entry names a holder; the owner in the lock's memory is a lost thread
+  kTouchByOwner = 1U << 1U,    // the shim has noted no holder, but the owner in the lock's memory is a lost thread
   kTouchHandlers = 1U << 8U,   // kFutexWait: some signal has a handler, or it is not known whether one has
   // kCondition: the signal goes to a lost waiter, although a thread of the child waits, too.
   kTouchStolen = 1U << 9U,
@@ -294,7 +295,7 @@ enum TouchFlag : std::uint32_t {
 struct TouchRecord {
   std::uint64_t fork;  // ref to kFork
   TouchKind kind;
-  TouchAction action;  // what the shim did about it
+  TouchAction action;  // what the shim did about the touch
   // ref to kHeld (kLock, kUnlockRefused, kCondition, kBarrier), to kInFlight (kLibcCall), else 0
   std::uint64_t held;
   std::uint64_t runtime;  // ref to kRuntime (kParallel), to kCudaFunction (kCudaCall, kMpiCall), else 0
@@ -352,7 +353,8 @@ static_assert(sizeof(CureRecord) == 48);
 
 enum class NoteCode : std::uint32_t {
   kThreadTableFull = 1,  // value: threads that were not recorded
-  // value: acquisitions that did not fit a thread's array, or orphans that did not fit the array of the child
+  // value: acquisitions that did not fit a thread's array of held locks, or orphans that did not fit the array of the
+  // child
   kHeldOverflow = 2,
   kLostWaitsFull = 16,      // value: condition variables and barriers whose lost waiters did not fit the table
   kLockOrderFull = 56,      // value: acquisitions whose lock order did not fit the table; changes in place

@@ -22,9 +22,9 @@ enum class HandlerPhase : std::uint32_t { kPrepare = 1, kParent = 2, kChild = 3 
 // The progress of the atfork handlers of one fork, in the process that wrote the record. Parent and child each write
 // such a record, before the first handler of the program or of its libraries is called. The thread that runs the
 // handlers CHANGES THE RECORD IN PLACE: it sets `running` and `since_ns` before each handler, and clears `running`
-// after it. If `running` stays set, it names a handler that has not returned. Tail: `count` HandlerTimes, in the order
-// of kHandlers. The times of a handler that has not run are 0. If a process forks often, the shim does not time all
-// forks. The forks of one thread that are not timed share one record, with `count` 0.
+// after the handler. If `running` stays set, it names a handler that has not returned. Tail: `count` HandlerTimes, in
+// the order of kHandlers. The times of a handler that has not run are 0. If a process forks often, the shim does not
+// time all forks. The forks of one thread that are not timed share one record, with `count` 0.
 struct HandlerTimes {
   std::uint64_t prepare_ns;
   std::uint64_t parent_ns;
@@ -47,7 +47,8 @@ constexpr std::uint32_t pack_running(HandlerPhase phase, std::uint32_t place) {
 
 enum class HandlerWaitKind : std::uint32_t { kLock = 1, kJoin = 2, kCondition = 3 };
 
-// An atfork handler is about to block. Written before the call; `done` is set IN PLACE when the call has returned.
+// An atfork handler is about to block. The record is written before the call. `done` is set IN PLACE when the call has
+// returned.
 struct HandlerWaitRecord {
   std::uint64_t run;          // ref to kHandlerRun
   std::uint64_t object;       // address of the lock or condition variable, or thread pointer of the thread to be joined
@@ -66,7 +67,7 @@ static_assert(sizeof(HandlerWaitRecord) == 56);
 struct HandlerHeldRecord {
   std::uint64_t wait;   // ref to kHandlerWait
   std::uint64_t lock;   // address
-  std::uint64_t stack;  // ref to kStack of the place where it was taken; outer frames may have been overwritten
+  std::uint64_t stack;  // ref to kStack where the lock was taken; outer frames may have been overwritten
   std::uint32_t kind;   // LockKind
   std::uint32_t reserved;
 };

@@ -55,7 +55,7 @@ struct TraceHeader {
   std::uint32_t cures;               // one bit for each cure of cures.def that is on
   std::uint8_t libc_major;           // version of the glibc of `pid`; 0: not known
   std::uint8_t libc_minor;
-  std::uint8_t libc_condition;  // the layout of its condition variables: abi::ConditionKind, forksight/abi/glibc.hpp
+  std::uint8_t libc_condition;  // layout of glibc's condition variables: abi::ConditionKind, forksight/abi/glibc.hpp
   std::uint8_t reserved;
   // ref to the latest kPythonStacks record that a kPythonAtFork refers to; 0: none. Only writers use it.
   std::atomic<std::uint64_t> python_stacks;

@@ -14,8 +14,8 @@ enum class LibcLock : std::uint32_t {
 static_assert(static_cast<unsigned>(LibcLock::kCount) <= 64);
 constexpr std::uint64_t bit_of(LibcLock lock) { return std::uint64_t{1} << static_cast<unsigned>(lock); }
 
-// A function of libc that takes locks which fork() does not reset in the child. Written when another record first
-// refers to it.
+// A function of libc that takes locks which fork() does not reset in the child. This record is written when another
+// record first refers to it.
 struct LibcCallRecord {
   std::uint64_t locks;  // the set of LibcLock that the function may take
   char name[32];        // NUL-terminated
@@ -44,12 +44,12 @@ struct QuiescedRecord {
   std::uint64_t fork;  // ref to kFork
   std::uint64_t waited_ns;
   std::uint32_t waited_for;  // number of threads that were inside such a call
-  std::uint32_t left;        // number of those that were still inside when the time was up
+  std::uint32_t left;        // number of these threads that were still inside when the time was up
 };
 static_assert(sizeof(QuiescedRecord) == 24);
 
 // A standard stream that another thread had locked at a fork that bypassed the handlers (kForkBypassed). The child
-// writes this record. There is none after fork(), because fork() resets such locks.
+// writes this record. fork() resets the locks of streams, so after fork() there is no such record.
 struct StreamRecord {
   std::uint64_t fork;    // ref to kFork
   std::uint64_t thread;  // ref to kThread of the holder

@@ -28,10 +28,10 @@ enum class FlushKind : std::uint32_t {
 };
 
 // The process that wrote this record has written the bytes to the file that the stream had at the fork. With kAtExit,
-// it is about to write them.
+// the process is about to write the bytes.
 struct FlushRecord {
   std::uint64_t unflushed;  // ref to kUnflushed
-  std::uint64_t fork;       // ref to the kFork that made this process, 0: it is the first process of this trace
+  std::uint64_t fork;       // ref to the kFork that made this process, 0: this process is the first of this trace
   std::uint64_t stack;      // ref to kStack
   FlushKind kind;
   std::uint32_t reserved;

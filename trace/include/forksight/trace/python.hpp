@@ -31,8 +31,8 @@ struct PythonAtForkRecord {
 };
 static_assert(sizeof(PythonAtForkRecord) == 16);
 
-// From this record on, the process that wrote it handles this signal. When it receives the signal with the value
-// kPythonRequest, it writes a kPythonStacks record.
+// The process that wrote this record handles this signal from then on. When the process receives the signal with the
+// value kPythonRequest, it writes a kPythonStacks record.
 struct PythonSignalRecord {
   std::uint32_t signal;
   std::uint32_t reserved;

@@ -56,7 +56,7 @@ inline constexpr auto kRecordPlaces = [] {
   return places;
 }();
 
-// Null for types that this build does not know.
+// Returns null for a type that this build does not know.
 constexpr const RecordTerms* find_terms(RecordType type) {
   const auto number = static_cast<std::size_t>(type);
   const std::size_t place = number < kRecordNumbers ? kRecordPlaces[number] : 0;

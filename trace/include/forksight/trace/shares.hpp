@@ -20,9 +20,9 @@ struct ShareRecord {
   std::int32_t owner;                  // pid
   std::uint32_t waiters;               // kEpoll: number of threads of the owner that are inside of a wait; changes
   std::uint64_t removed[kMaxRemoved];  // kEpoll: refs to kRemoved records that the owner has not read yet; change
-  // kConnection: users[0] is for sending, users[1] for receiving. The lower half is the pid of the process that last
-  // sent or received. At first it is the pid of the owner. The upper half counts the changes of the lower half. Both
-  // halves change.
+  // kConnection: users[0] is for sending, users[1] for receiving. The lower half of each word is the pid of the process
+  // that last sent or received, at first the pid of the owner. The upper half counts the changes of the lower half.
+  // Both words change.
   std::uint64_t users[2];
   std::uint64_t device;
   std::uint64_t inode;
@@ -46,7 +46,7 @@ enum ShareUseFlag : std::uint32_t {
 
 struct ShareUseRecord {
   std::uint64_t share;  // ref to kShare
-  std::uint64_t fork;   // ref to the kFork that made this process, 0: it is the first process of this trace
+  std::uint64_t fork;   // ref to the kFork that made this process, 0: this process is the first of this trace
   std::uint64_t stack;  // ref to kStack
   ShareUseKind kind;
   std::uint32_t flags;   // ShareUseFlag

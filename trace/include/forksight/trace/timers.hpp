@@ -21,8 +21,8 @@ struct TimerRecord {
 };
 static_assert(sizeof(TimerRecord) == 32);
 
-// The signals that the forking thread blocks. The child starts with the same signals blocked. Written after its kFork,
-// but only if there are such signals.
+// The signals that the forking thread blocks. The child starts with the same signals blocked. The forking thread writes
+// this record after its kFork, but only if it blocks signals.
 struct BlockedSignalsRecord {
   std::uint64_t fork;     // ref to kFork
   std::uint64_t signals;  // bit 0 is signal 1
