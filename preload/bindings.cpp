@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::uint64_t kPageBytes = 4096;
 
-// True if the slot is in memory that the loader made read-only after it had bound the object.
+// True if the slot is in memory that the loader made read-only after the loader had bound the object.
 bool is_read_only(const LoadedObject& object, std::uint64_t slot) {
   const auto start = object.start;
   const auto* const head = reinterpret_cast<const ElfW(Ehdr)*>(start);
@@ -52,7 +52,7 @@ bool may_be_watched(const char* name) {
   return (name[0] == 'M' && name[1] == 'P') || (name[0] == 'u' && name[1] == 'c') || (name[0] == 'c' && name[1] == 'u');
 }
 
-// The wrapper for this function; the function itself if it is not watched.
+// Returns the wrapper for this function, or the function itself if the shim does not watch it.
 std::uint64_t wrapper_of(const char* name, std::uint64_t function) {
   if (name[0] == 'c') return wrap_cuda(name, function, trace::CudaWay::kSymbol);
   return wrap_mpi(name, function);

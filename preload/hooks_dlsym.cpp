@@ -1,8 +1,8 @@
 // The hook of dlsym. Nearly every program that uses the CUDA driver gets the driver's functions from dlsym.
 //   The real dlsym reads its return address, because RTLD_NEXT and RTLD_DEFAULT depend on the caller's object. So the
-//   hook must not call it on behalf of the caller. If the hook does not know the answer itself, it jumps to the real
-//   function with arguments and stack unchanged. For functions of MPI and UCX, the answer of the real function is not
-//   changed.
+//   hook must not call the real dlsym on behalf of the caller. If the hook does not know the answer itself, it jumps to
+//   the real function with arguments and stack unchanged. For functions of MPI and UCX, the answer of the real function
+//   is not changed.
 #include <dlfcn.h>
 
 #include <link.h>
@@ -20,7 +20,7 @@
 using namespace forksight;
 
 extern "C" {
-// Null until the first call. The jump below reads it.
+// The address of the real dlsym; null until the first call of the hook. The last jump of the hook reads this variable.
 [[gnu::visibility("hidden"), gnu::used]] constinit void* forksight_real_dlsym = nullptr;
 
 // Returned in rax and rdx. If `is_final` is 0, the hook jumps to the real function.
@@ -34,12 +34,12 @@ struct DlsymAnswer {
 
 namespace {
 
-// True once the real dlsym is known and cannot be unloaded. Before glibc 2.34 it is in a library of its own, which may
-// be opened and closed.
+// True once the real dlsym is known and cannot be unloaded. Before glibc 2.34 dlsym is in a library of its own, which
+// may be opened and closed.
 constinit bool g_dlsym_stays = false;
 
 // Returns the hook that dlsym should return; 0: none. The real dlsym does not find the shim's exports, because they
-// have versions. So if a caller asks with RTLD_NEXT or RTLD_DEFAULT, and its search would pass the shim and end at
+// have versions. So if a caller asks with RTLD_NEXT or RTLD_DEFAULT, and the search would pass the shim and end at
 // libc, this function returns the hook. Therefore an interposer in the program, for example a sanitizer, calls the
 // hooks, too, and dlsym returns the same address to which the program's own references are bound.
 std::uint64_t find_hook_for(void* handle, const char* name, std::uint64_t caller) {
@@ -60,8 +60,8 @@ std::uint64_t find_hook_for(void* handle, const char* name, std::uint64_t caller
 DlsymAnswer forksight_answer_dlsym(void* handle, const char* name, std::uint64_t caller) {
   if (!g_dlsym_stays) {
     initialise();
-    // The caller is linked with dlsym, so dlsym exists. If its address has changed, the library that had the old one
-    // was closed, and nothing calls the old address any more.
+    // The caller is linked with dlsym, so dlsym exists. If the address of dlsym has changed, the library at the old
+    // address was closed, and nothing calls the old address any more.
     forksight_real_dlsym = reinterpret_cast<void*>(find_next("dlsym", g_dlsym_stays));
     if (forksight_real_dlsym == nullptr) __builtin_trap();
   }
@@ -82,7 +82,7 @@ DlsymAnswer forksight_answer_dlsym(void* handle, const char* name, std::uint64_t
   return {reinterpret_cast<void*>(hook), 1};
 }
 
-// Every call first calls forksight_answer_dlsym().
+// Every call of dlsym first calls forksight_answer_dlsym().
 asm(FORKSIGHT_SYMVER_dlsym R"(
   .text
   .p2align 4

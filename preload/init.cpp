@@ -43,7 +43,8 @@ using MutexFunction = int (*)(pthread_mutex_t*);
 constinit MutexFunction g_lock = nullptr;
 constinit MutexFunction g_unlock = nullptr;
 
-// The calling thread's id as libc knows it, without a system call: libc writes it into a mutex that the thread takes.
+// The calling thread's id as libc knows it, without a system call: libc writes the id into a mutex that the thread
+// takes.
 std::int32_t read_own_tid() {
   pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
   if (g_lock == nullptr || g_lock(&mutex) != 0) return 0;

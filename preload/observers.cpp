@@ -56,8 +56,8 @@ inline Answer ask([[maybe_unused]] Function function, Arguments&... arguments) {
   return Answer{};
 }
 
-// Calls the receivers of the event until one answers something other than 0 or false, and returns that answer; 0 or
-// false if none does.
+// Calls the receivers of the event until one answers something other than 0 or false, and returns that answer. Returns
+// 0 or false if no receiver does.
 template <Event event, class Answer, class... Arguments>
 inline Answer ask_all(Arguments&... arguments) {
   Answer answer{};

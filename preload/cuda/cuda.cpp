@@ -62,7 +62,7 @@ struct Init {
 };
 constinit Init g_init = {};
 
-// What the driver answered at the last fork at which the shim asked it.
+// What the driver answered at the last fork at which the shim asked the driver.
 struct Answers {
   bool is_initialised;
   bool asked;

@@ -35,19 +35,20 @@ extern std::atomic<trace::CudaWay> g_cuda_ways[kCudaEntries][kCudaWrappers];
 // True if this process was forked from one that had initialised the driver.
 extern bool g_watch_cuda;
 
-// What a look-up of the driver's function `name` returns: a wrapper, or `function` itself if it is not watched.
+// What a look-up of the driver's function `name` returns: a wrapper, or `function` itself if the shim does not watch
+// it.
 std::uint64_t wrap_cuda(const char* name, std::uint64_t function, trace::CudaWay way);
 bool is_cuda_name(const char* name);
 // The address of a wrapper. Defined in hooks_cuda.cpp.
 std::uint64_t cuda_wrapper(CudaEntry entry, std::uint32_t wrapper);
 
-// Called when cuInit has returned 0. Keeps the facts about the first such call, and its stack.
+// Called when cuInit has returned 0. Keeps the facts about the first such call, and the stack of this call.
 void note_cuda_init(trace::CudaWay way, const Site& site);
 // Called when a primary context may have been made: the next fork asks the driver again.
 void note_cuda_context();
 
-// Begins the record of this call in a watched child, and returns a reference to the record. Returns 0 if the child has
-// called this function before.
+// Called in a child for which g_watch_cuda is true. Begins the record of a call, and returns a reference to the record.
+// Returns 0 if the child has called this function before.
 std::uint64_t touch_cuda(CudaEntry entry, std::uint64_t function, const Site& site);
 
 // Remembers the library if it is the driver. Called by the library events (loader/library_events.hpp).

@@ -1,7 +1,7 @@
 // Device memory that processes share by a handle of the CUDA driver: which process exported it, has it open, or freed
-// it. The shim records facts of one process. The analyzer compares those of all processes.
-//   In a process that neither exports nor opens memory, the shim writes no such facts. Each of its calls of cuMemFree,
-//   and of the functions that copy or fill memory or end a context, costs one more load.
+// it. The shim records the facts of one process. The analyzer compares the facts of all processes.
+//   In a process that neither exports nor opens memory, the shim writes no such facts. In such a process, each call of
+//   cuMemFree, or of a function that copies or fills memory or ends a context, costs one more load.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@
 namespace forksight {
 
 // The number of allocations that this process has exported and not freed, and the number of allocations of other
-// processes that it has open. Both stay 0 in most processes.
+// processes that it has open. Both numbers stay 0 in most processes.
 extern std::atomic<std::uint32_t> g_ipc_exports;
 extern std::atomic<std::uint32_t> g_ipc_imports;
 
@@ -21,10 +21,10 @@ constexpr bool is_ipc_call(CudaEntry entry) {
   return entry == CudaEntry::cuIpcGetMemHandle || entry == CudaEntry::cuIpcOpenMemHandle_v2 ||
          entry == CudaEntry::cuIpcCloseMemHandle;
 }
-// True for the call that frees memory. It is noted only in a process that has exported something.
+// True for the call that frees memory. This call is noted only in a process that has exported something.
 constexpr bool is_ipc_free(CudaEntry entry) { return entry == CudaEntry::cuMemFree_v2; }
-// True for a call that may end a context, which closes the memory that was opened in it. Such calls are noted only in a
-// process that has memory of another process open.
+// True for a call that may end a context, which closes the memory that was opened in the context. Such calls are noted
+// only in a process that has memory of another process open.
 constexpr bool is_ipc_context(CudaEntry entry) {
   return entry == CudaEntry::cuDevicePrimaryCtxRelease_v2 || entry == CudaEntry::cuDevicePrimaryCtxReset_v2 ||
          entry == CudaEntry::cuCtxDestroy_v2;
@@ -55,13 +55,13 @@ struct CudaWords {
 };
 
 // begin_ipc() is called before the real call, and end_ipc() after it. If the call frees or closes memory that is
-// shared, begin_ipc() writes a record and returns it, and end_ipc() completes this record. Otherwise begin_ipc()
-// returns 0.
+// shared, begin_ipc() writes a record and returns a reference to it. Then end_ipc() completes the record. Otherwise
+// begin_ipc() returns 0.
 std::uint64_t begin_ipc(CudaEntry entry, const CudaWords& call, const Site& site);
 void end_ipc(CudaEntry entry, const CudaWords& call, std::uint64_t record, std::uint64_t began_ns, int result,
              const Site& site);
-// Called before a call that reads or writes memory at the addresses in its arguments. If this is memory of another
-// process, notes the time of the use.
+// Called before a call that reads or writes memory at the addresses in its arguments. If such an address is in memory
+// of another process, notes the time of the use.
 void note_ipc_use(std::uint32_t addresses, const CudaWords& call);
 
 // True if the driver says that the primary context of this device is active. Defined in cuda.cpp.

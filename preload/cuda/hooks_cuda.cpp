@@ -20,7 +20,7 @@ using Word = std::uint64_t;
 // The result of a call if the library of the real function was closed before the call: CUDA_ERROR_NO_DEVICE.
 constexpr int kNoDevice = 100;
 
-// cuGetProcAddress(symbol, function, ...): the functions that it returns are watched, too.
+// Calls cuGetProcAddress(symbol, function, ...), and puts a wrapper in place of the function that the driver returned.
 template <class... Rest>
 int get_address(std::uint64_t function, Word symbol, Word out, Rest... rest) {
   const int result = reinterpret_cast<int (*)(Word, Word, Rest...)>(function)(symbol, out, rest...);
@@ -37,8 +37,8 @@ constexpr bool is_shared_call(CudaEntry entry) {
 }
 
 // Handles calls about memory that may be shared with another process. In the child of a process that had initialised
-// the driver, calls that free memory, close it, or end its context are not recorded as touches: such a child may give
-// back what it inherited.
+// the driver, calls that free memory, close it, or end its context are not recorded as touches, because such a child
+// may give back what it inherited.
 template <class... Words>
 __attribute__((noinline, cold)) int call_shared(CudaEntry entry, std::uint64_t function, Frame frame, Words... words) {
   const Word list[] = {words...};

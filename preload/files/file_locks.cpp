@@ -55,7 +55,7 @@ struct Lock {
 };
 
 constinit Lock g_locks[kMaxLocks] = {};
-// The number of locks in the table. In a process without file locks, the hooks read only this.
+// The number of locks in the table. In a process without file locks, the hooks read only this number.
 constinit std::atomic<std::uint32_t> g_count{0};
 constinit std::atomic<std::uint32_t> g_next_victim{0};
 constinit std::atomic<std::uint32_t> g_events{0};
@@ -118,7 +118,7 @@ const char* skip_word(const char* text) {
 }
 
 // Parses a line such as "1: FLOCK  ADVISORY  WRITE 4240 08:01:77 0 EOF". Returns the text from the mode ("WRITE") on.
-// Null for another kind of lock, and for a lock that is waited for ("1: -> FLOCK").
+// Returns null for another kind of lock, and for a lock that a process waits for ("1: -> FLOCK").
 const char* find_mode(const char* text, FileLockKind kind) {
   read_number(text);
   text = after(text, ": ");
@@ -127,7 +127,7 @@ const char* find_mode(const char* text, FileLockKind kind) {
 }
 
 // True if the open file at this descriptor has a lock of this kind that the process `owner` took. For locks of open
-// file descriptions `owner` does not count, because the kernel names no process for them.
+// file descriptions `owner` does not count, because the kernel names no process for such locks.
 bool has_lock(int fd, FileLockKind kind, std::int32_t owner) {
   bool found = false;
   const ProcPath path(0, "fdinfo/", fd);
@@ -197,7 +197,7 @@ std::int32_t find_writer(int fd, const FileRange& range) {
 }
 
 // The pid of a process whose lock prevents a lock of an open file description in this range; 0: none. -1: the lock of
-// another open file description prevents it, and the kernel names no process for such a lock.
+// another open file description prevents the lock, and the kernel names no process for it.
 std::int32_t find_ofd_writer(int fd, const FileRange& range, bool is_exclusive) {
   struct flock asked {};
   asked.l_type = is_exclusive ? F_WRLCK : F_RDLCK;
@@ -214,7 +214,8 @@ bool is_shared_with(std::int32_t pid, int fd) {
 }
 
 // Called in a child before it releases a lock of its parent. True if the kernel confirms that the parent still has the
-// lock. For a lock of flock() or of an open file description, the kernel must also confirm that the child shares it.
+// lock. For a lock of flock() or of an open file description, the kernel must also confirm that parent and child share
+// the open file.
 bool look_in_child(Lock& lock, const FileRange& range, const FileState& now, FileUnlock& out) {
   if (lock.kind != FileLockKind::kPosix) {
     if (!has_lock(lock.fd, lock.kind, lock.owner) || !is_shared_with(lock.owner, lock.fd)) return false;
@@ -345,7 +346,7 @@ void note_file_lock(FileLockKind kind, int fd, const FileRange& range, bool is_e
     const bool is_inherited = is_set(lock) && lock.kind == kind && lock.fd == fd && lock.owner != self;
     if (!is_inherited || !overlap(lock.range, range)) continue;
     // If this process still shares the lock with its parent, the call did not make another lock, and nothing changes.
-    // Otherwise the lock is the process's own from now on, and the inherited entry is dropped.
+    // Otherwise this process now has a lock of its own, so the inherited entry is dropped.
     if (kind != FileLockKind::kPosix && has_lock(fd, kind, lock.owner) && is_shared_with(lock.owner, fd)) return;
     drop(lock);
   }

@@ -1,6 +1,6 @@
 // File locks at a fork. The locks of fcntl() and lockf() belong to the parent alone: a forked child does not have them.
-// The locks of flock() and of open file descriptions belong to both: if one of them releases such a lock, both have
-// lost it.
+// The locks of flock() and of open file descriptions belong to both parent and child: if one of them releases such a
+// lock, both have lost it.
 //   A small lock-free table notes which process took which lock. At a fork, and when a lock is released, the shim asks
 //   the kernel which of these locks are still held.
 #pragma once
@@ -34,7 +34,8 @@ struct FileUnlock {
   trace::FileLockEvent event;  // 0: nothing to report
 };
 FileUnlock empty_unlock();
-// Called before a release. Returns the facts to record about it, if it must be recorded.
+// Called before a release. Returns the facts to record about the release. FileUnlock::event is 0 if there is nothing to
+// report.
 FileUnlock look_at_file_unlock(trace::FileLockKind kind, int fd, const FileRange& range);
 // Called when the lock was released. Records what look_at_file_unlock() has found, and removes the released locks from
 // the table.

@@ -1,7 +1,8 @@
 // The hooks about connections that a fork shared. For each direction (send, receive), the shim notes which process used
-// the connection last. When another process uses it next, the shim writes a record. The shim follows only stream
-// sockets that were connected by connect(), and only data that goes through send(), recv() and similar functions. In a
-// process that did not fork with such a connection, a call costs one more load and one more branch.
+// the connection last. If another process is the next one to use the connection in this direction, the shim writes a
+// record. The shim follows only stream sockets that were connected by connect(), and only data that goes through
+// send(), recv() and similar functions. In a process that did not fork with such a connection, a call costs one more
+// load and one more branch.
 #include <errno.h>
 #include <sys/socket.h>
 

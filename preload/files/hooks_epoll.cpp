@@ -1,7 +1,7 @@
 // The hooks about epoll instances that a fork shared. If a child removes a descriptor from the instance, the descriptor
 // is removed for its parent, too. The child records the removal. If the parent later waits on the instance and still
-// has the removed file open, the parent records this. If the parent waits already when the child removes the
-// descriptor, the child records this.
+// has the removed file open, the parent records the wait. If the parent is already in a wait when the child removes the
+// descriptor, the child records that the parent waits.
 // In a process that did not fork with an epoll instance, a call costs one more load and one more branch.
 #include <sys/epoll.h>
 
@@ -32,7 +32,7 @@ ShareUseRecord* find_use(std::uint64_t reference) {
 FileId file_of(const ShareUseRecord& use) { return {use.device, use.inode, use.mode}; }
 
 // Called when a process has added a descriptor to the instance. The descriptor is then in the instance for both sides
-// again, so an earlier removal of it is forgotten.
+// again, so an earlier removal of the descriptor is forgotten.
 __attribute__((noinline)) void note_addition(Share& share, int target) {
   ShareRecord* const record = shared_record(share);
   if (record == nullptr) return;
@@ -97,7 +97,7 @@ __attribute__((noinline)) int remove_interest(Share& share, int epoll, int targe
 }
 
 // Called before the owner waits. Records each removed descriptor whose file the owner still has open. A child whose
-// fork was not seen has the owner's tables, but is not the owner. In such a child this function does nothing.
+// fork the shim did not see has the owner's tables, but is not the owner. In such a child this function does nothing.
 __attribute__((noinline)) void look_for_removals(const Share& share, ShareRecord& record, const Site& site) {
   const KeptErrno kept;
   if (record.owner != sys::getpid()) return;
@@ -124,7 +124,7 @@ struct CountedWait {
 };
 
 // Removes a wait from the count of waits. A signal handler may fork during the wait. Then the child returns from the
-// wait, too. The child did not count this wait, so it must not remove it.
+// wait, too. The child did not count this wait, so the child must not subtract it.
 void end_wait(void* counted) {
   const auto& wait = *static_cast<const CountedWait*>(counted);
   if (wait.epoch == epoch()) __atomic_fetch_sub(&wait.record->waiters, 1, __ATOMIC_SEQ_CST);

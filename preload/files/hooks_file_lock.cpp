@@ -35,7 +35,7 @@ __attribute__((noinline)) std::int64_t find_base(int fd, int whence) {
   return whence == SEEK_END && sys::call(SYS_fstat, fd, sys::word(&status)) == 0 ? status.st_size : -1;
 }
 
-// The range in bytes from the beginning of the file. False: it is not known.
+// Sets `out` to the range in bytes from the beginning of the file. Returns false if the range is not known.
 bool find_range(int fd, int whence, std::int64_t start, std::int64_t bytes, FileRange& out) {
   const std::int64_t base = find_base(fd, whence);
   if (base < 0 || bytes == INT64_MIN || __builtin_add_overflow(start, base, &start)) return false;
@@ -63,7 +63,7 @@ int lock_or_unlock(FileLockKind kind, int fd, short type, const FileRange& range
 
 using Fcntl = int (*)(int, int, unsigned long);
 
-// The shim reads the caller's struct after the call: if the call succeeded, that memory exists. If a lock must be
+// The shim reads the caller's struct after the call, because the memory exists if the call succeeded. If a lock must be
 // examined before the call, the shim reads the struct by a system call, which does not fault.
 __attribute__((noinline)) int lock_by_fcntl(Fcntl real, int fd, int command, unsigned long argument, Frame frame) {
   const bool is_ofd = command == F_OFD_SETLK || command == F_OFD_SETLKW;

@@ -1,9 +1,9 @@
 // Open files that are a hazard if both sides of a fork use them. If a child removes a descriptor from a shared epoll
-// instance, it removes it for its parent, too. On a shared connection, requests and answers of the two processes get
-// mixed.
-//   The table contains descriptor numbers: of instances that this process got from epoll_create(), and of sockets that
-//   it connected by connect(). Before anything is recorded, the shim asks the kernel what such a number refers to now.
-//   Duplicates (dup, SCM_RIGHTS) are not followed.
+// instance, the descriptor is removed for its parent, too. On a shared connection, requests and answers of the two
+// processes get mixed.
+//   A table contains the numbers of descriptors: epoll instances that this process got from epoll_create(), and sockets
+//   that it connected by connect(). Before the shim records anything about a descriptor, it asks the kernel which file
+//   the descriptor refers to now. Duplicates (dup, SCM_RIGHTS) are not followed.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +49,8 @@ void note_share(int fd, trace::ShareKind kind);
 Share* find_shared(int fd, trace::ShareKind kind);
 // The record that all sharing processes write to; null if it no longer exists.
 trace::ShareRecord* shared_record(const Share& share);
-// The process that this table belongs to. In a child whose fork was not seen, this is the parent.
+// Returns the pid of the process that this table belongs to. In a child whose fork the shim did not see, this is the
+// pid of the parent.
 std::int32_t pid_of_shares();
 // Writes a kShareUse record, with the fields of `use` and the stack of the caller. Returns its reference.
 std::uint64_t append_share_use(const Share& share, trace::ShareUseRecord use, const Site& site);

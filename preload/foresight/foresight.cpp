@@ -42,7 +42,7 @@ const HeldLock* find_held(const Slot& slot, const volatile void* lock) {
 }
 
 // True if an entry before `entry` has the same lock: the thread took a recursive lock again, or reads a second time.
-// `gate`: the lock's gate number.
+// `gate`: the lock's number according to gate_number().
 bool is_held_below(const Slot& slot, const HeldLock* entry, std::uint64_t gate) {
   for (const HeldLock* other = &slot.held[1]; other < entry; ++other) {
     if (is_followed(other) && note_of(&slot, other).gate == gate) return true;
@@ -50,7 +50,8 @@ bool is_held_below(const Slot& slot, const HeldLock* entry, std::uint64_t gate) 
   return false;
 }
 
-// Fills the note about a lock that the thread holds. False: the lock has no number, or the thread held it already.
+// Fills the note about a lock that the thread holds. Returns false if the lock has no number, or if the thread held the
+// lock already.
 bool fill_note(const Slot& slot, const HeldLock* entry) {
   HeldNote& note = note_of(&slot, entry);
   const LockKind kind = lock_kind(entry->lock);
@@ -142,7 +143,7 @@ void foresee_released(Slot* slot, const volatile void* lock) {
     if (is_followed(entry)) end_hold(*slot, entry);
     if (entry + 1 < slot->top) open_gate(*slot, entry);
   }
-  // The modules are refreshed here, because the call stack is not deep yet.
+  // The table of modules is refreshed here and not in want_module_of(), because the call stack is less deep here.
   if (FORKSIGHT_UNLIKELY(g_modules_are_old.load(std::memory_order_relaxed))) {
     g_modules_are_old.store(false, std::memory_order_relaxed);
     refresh_modules();

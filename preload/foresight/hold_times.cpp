@@ -30,8 +30,8 @@ constexpr std::size_t kTouchStackBytes = 16U << 10U;
 // kExaminedBits.
 constexpr std::uint32_t kExaminedBits = 1U << 16U;
 
-// When a lock was held. The window, which is the time since the process made its second thread, is divided into slices.
-// The length of a slice is a power of two, and doubles when the window has outgrown the slices.
+// Says when a lock was held. The window is the time since the process made its second thread. The window is divided
+// into slices. The length of a slice is a power of two, and doubles when the window has outgrown the slices.
 struct Timeline {
   static constexpr std::uint32_t kFirstShift = 14;
 
@@ -56,7 +56,8 @@ struct Timeline {
   }
 };
 
-// How often and how long one thread held one lock. Only that thread writes this. A forked child reads its frozen copy.
+// How often and how long one thread held one lock. Only that thread writes this struct. A forked child reads a copy,
+// which does not change any more.
 struct Hold {
   std::uint64_t lock;  // its address, tagged with its kind
   std::uint64_t number;
@@ -83,7 +84,7 @@ struct Frozen {
   std::uint64_t fork_record;
   std::uint64_t window_ticks;  // 0: not a child, or its parent had one thread
   std::uint64_t window_ns;
-  std::uint64_t life;         // life of the forking thread
+  std::uint64_t life;         // number of the forking thread's life (lives.hpp)
   std::uint64_t life_record;  // 0: none
   std::uint64_t next_number;  // locks with this number or a higher one were made in the child
   std::uint32_t protected_count;
@@ -141,9 +142,9 @@ bool is_protected(std::uint64_t number) {
   return false;
 }
 
-// True if a thread other than the forking one had this hold, and could have held the lock at the fork. It could not if
-// the forking thread held the gate of the hold, or had joined that thread. A join by a third thread is not taken into
-// account.
+// True if a thread other than the forking one had this hold, and could have held the lock at the fork. The other thread
+// could not hold the lock if the forking thread held the gate of the hold, or had joined the other thread. A join by a
+// third thread is not taken into account.
 bool counts(const Hold& hold) {
   return hold.is_whole && hold.life != g_frozen.life && hold.ticks != 0 && !is_protected(hold.gate) &&
          !was_joined_by(hold.life_record, g_frozen.life_record);
@@ -154,7 +155,8 @@ bool lived_at_fork(const Hold& hold) {
          hold.slot->state.load(std::memory_order_relaxed) == SlotState::kLive;
 }
 
-// True at the first call for each lock in a child. If there are more locks than bits, it is never true for some locks.
+// True at the first call for each lock in a child. If there are more locks than bits, the result is never true for some
+// locks.
 bool look_first(std::uint64_t number) {
   const std::uint64_t bit = std::uint64_t{1} << number % 64;
   std::uint64_t& word = g_holds->examined[number % kExaminedBits / 64];
@@ -220,7 +222,8 @@ __attribute__((noinline)) void write_slices(const HeldLock* entry, std::uint64_t
   });
 }
 
-// Not inlined: each of these functions must free its stack frame before the next one is called.
+// Not inlined, like sum_up(): otherwise the stack frames of both functions would exist at the same time in
+// look_at_others().
 __attribute__((noinline)) void write_touch(Slot& slot, const HeldLock* entry, std::uint64_t number, const Sum& sum) {
   const std::uint64_t stack = append_stack(entry->site, &slot, kTouchStackBytes, false, Importance::kFinding);
   Record record(trace::RecordType::kRacyTouch, sizeof(trace::RacyTouchRecord), Importance::kFinding);
@@ -286,7 +289,7 @@ void end_hold(const Slot& slot, const HeldLock* entry) {
   const std::uint64_t now = ticks();
   Hold& hold = g_holds->at[note.hold];
   const std::uint64_t begin = g_since.load(std::memory_order_relaxed);
-  // The time stamp counters of two processors may differ by a few ticks.
+  // The time stamp counters of two processors may differ by a few ticks, so `now` may be lower than `note.since`.
   if (now > note.since && note.since >= begin) {
     hold.ticks += now - note.since;
     hold.when.add(note.since - begin, now - begin);

@@ -17,16 +17,17 @@ void start_hold_times(void* memory);  // a mapping of hold_times_bytes(), all ze
 bool begin_time_with_threads();
 void begin_hold(Slot& slot, const HeldLock* entry);
 void end_hold(const Slot& slot, const HeldLock* entry);
-// Called when the lock of `entry` is released while locks that were taken after it are held. From then on, the released
-// lock is not the gate of these locks.
+// Called when a thread releases the lock of `entry`, but still holds locks that it took later. From then on, the
+// released lock is not a gate of the later locks, because the thread holds the later locks without it.
 void open_gate(const Slot& slot, const HeldLock* entry);
 
-// Called in the first step of the child (kReads). Stores for how long the parent measured, and which locks the forking
-// thread held. The slot `self` still has the life of the forking thread in the parent.
+// Called in a forked child, before begin_life_in_child(). Stores for which time the parent has measured, and which
+// locks the forking thread held. `self`: the slot of the forking thread, which still has the life (lives.hpp) that the
+// thread had in the parent.
 void freeze_hold_times(const Slot& self);
-// Called when the thread of `slot` has taken the lock of its innermost entry, by a call that would have waited for the
-// lock. In a child, records the acquisition if another thread of the parent could have held the lock at the fork. In
-// other processes, does nothing.
+// Called when the thread of `slot` has taken the lock of `entry`, the last one in its array, by a call that would have
+// waited for the lock. In a child, records the acquisition if another thread of the parent could have held the lock at
+// the fork. In other processes, does nothing.
 void touch_racy(Slot& slot, const HeldLock* entry);
 
 }  // namespace forksight

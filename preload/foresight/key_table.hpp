@@ -1,7 +1,7 @@
-// A bounded set of keys: open addressing, filled by compare-exchange, never emptied. The position of a key is its
-// index, under which other tables keep data about it. async-signal-safe and fork-child-safe.
-//   In a forked child the keys of its ancestors count as free places, except those of the last `kKept` generations,
-//   which stay readable.
+// A bounded set of keys: open addressing, filled by compare-exchange, never emptied. find() and add() return the
+// position of a key. Other tables keep data about the key at the same position. async-signal-safe and fork-child-safe.
+//   In a forked child, a place with a key of an ancestor counts as free. The keys of the last `kKept` generations of
+//   ancestors are an exception: they stay readable.
 #pragma once
 
 #include <atomic>
@@ -11,8 +11,8 @@
 
 namespace forksight {
 
-// mix(a, b) equals mix(b, a). So each hash must begin with kSeed: otherwise it would be the same if its first two
-// values were exchanged.
+// mix(a, b) equals mix(b, a). So each hash must begin with kSeed. Otherwise an exchange of its first two values would
+// not change the hash.
 constexpr std::uint64_t kSeed = 0x243f6a8885a308d3;
 constexpr std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   hash = (hash ^ value) * 0x9e3779b97f4a7c15;
@@ -26,7 +26,7 @@ template <std::uint32_t kKept>
 struct KeyTable {
   static constexpr std::uint32_t kTries = 64;
 
-  // A key is a hash with the epoch in its top 16 bits. It is never 0.
+  // A key is a hash with the epoch of the process (record/slots.hpp) in the top 16 bits. A key is never 0.
   static std::uint64_t key_of(std::uint64_t hash) { return hash >> 16U | std::uint64_t{epoch() & 0xffffU} << 48U | 1U; }
   // How many epochs ago this key was made. The key 0, which is in empty places, counts as very old.
   static std::uint32_t age(std::uint64_t key) {

@@ -94,8 +94,8 @@ void note_begun(Slot& slot) {
 // Enters the life of a new thread into the table. The creator calls this, because it may join the thread before the
 // thread has begun to run. A thread that has begun has entered its life itself, and its pthread_t may belong to another
 // thread by now. So this function reads the entry first, and does nothing if the thread has begun. It replaces the
-// entry only if no other thread has changed it since. The program may have freed the memory at `at`, where the
-// pthread_t was.
+// entry only if no other thread has changed the entry since. `at`: the memory in which the creator stored the
+// pthread_t. The program may have freed this memory, so it is read by read_memory().
 void note_made(std::uint64_t life_record, const void* at) {
   std::uint64_t thread_pointer = 0;
   if (!foresees() || life_record == 0) return;

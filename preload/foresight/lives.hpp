@@ -23,7 +23,8 @@ std::uint64_t ensure_life_record(Slot& slot);
 // The thread's current moment. Only for a thread that has a life.
 std::uint64_t moment_of(const Slot& slot);
 
-// Called by the thread events (record/thread_events.hpp). They do nothing unless foresees().
+// The thread events (record/thread_events.hpp) call the next six functions. These functions do nothing unless
+// foresees() is true.
 void begin_life(Slot& slot);
 void note_begun(Slot& slot);
 void note_made(std::uint64_t life_record, const void* place);
@@ -31,11 +32,11 @@ void note_foreign_thread();
 std::uint64_t find_life(std::uint64_t thread_pointer);
 void note_joined(std::uint64_t thread_pointer, std::uint64_t life_record);
 
-// True if the thread of the life `joiner` has joined that of `life_record`. The answer is read from the trace, which
-// other processes may have changed.
+// True if the thread of the life `joiner` has joined the thread of the life `life_record`. The answer is read from the
+// trace, which other processes may have changed.
 bool was_joined_by(std::uint64_t life_record, std::uint64_t joiner);
 
-// Called in a child: removes the life of the forking thread, which gets a new one when it needs it.
+// Called in a child: removes the life of the forking thread. The thread gets a new life when it needs one.
 void begin_life_in_child(Slot& self);
 
 }  // namespace forksight

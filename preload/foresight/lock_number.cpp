@@ -30,7 +30,7 @@ std::uint64_t head_of(const volatile void* lock) {
   return kSign << kSignShift | (mixed >> 48U) << kNumberBits;
 }
 
-// The word of the lock that has the mark. Null: this lock has no place for a mark.
+// Returns the word of the lock in which the mark is kept, or null if this lock has no place for a mark.
 std::uint64_t* word_of(LockKind kind, const volatile void* lock) {
   auto* const bytes = static_cast<std::byte*>(const_cast<void*>(lock));
   if (!MutexMemory::kVersions.have(g_libc.version) || !RwlockMemory::kVersions.have(g_libc.version)) return nullptr;

@@ -39,8 +39,8 @@ bool is_link(const Slot& slot, const HeldLock* entry) {
   return is_followed(entry) && note_of(&slot, entry).number != 0;
 }
 
-// Visits the locks that the thread took before `taken` and still holds, if they have a gate number. A mutex or rwlock
-// that the thread took several times is visited once.
+// Visits the locks that the thread took before `taken` and still holds. Skips locks for which gate_number() is 0. A
+// mutex or rwlock that the thread took several times is visited once.
 template <class Visit>
 void for_each_held(const Slot& slot, const HeldLock* taken, Visit visit) {
   for (const HeldLock* entry = &slot.held[1]; entry < taken; ++entry) {

@@ -1,6 +1,6 @@
 // The handlers that the program and its libraries registered through pthread_atfork, in the order of registration. The
 // shim registers a trampoline with libc instead of each handler. A trampoline knows the place of its handler in this
-// list. So the trace can name a handler before it runs, and can show how long it took (atfork_run.cpp).
+// list. So the trace can name a handler before it runs, and can show how long the handler took (atfork_run.cpp).
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ inline constexpr std::uint32_t kMaxHandlers = 128;
 
 using AtforkHandler = void (*)();
 struct AtforkHandlers {
-  AtforkHandler prepare;  // null: there is none, and no trampoline for it
+  AtforkHandler prepare;  // null: no handler, and no trampoline
   AtforkHandler parent;
   AtforkHandler child;
 };
@@ -23,8 +23,8 @@ AtforkHandlers wrap_handlers(const AtforkHandlers& handlers, const void* library
 // The handlers that the trampolines of this place call.
 AtforkHandlers handlers_at(std::uint32_t place);
 
-// The kHandlers record of the present list; 0 if the list is empty, or without a trace. A new record is written if the
-// list has changed since the last record.
+// Returns a reference to the kHandlers record of the present list; 0 if the list is empty, or without a trace. A new
+// record is written if the list has changed since the last record.
 std::uint64_t ensure_handlers_record();
 std::uint32_t handler_count();
 

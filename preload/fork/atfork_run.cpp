@@ -47,7 +47,7 @@ constexpr std::uint32_t kPhases = 3;
 constexpr std::size_t kTrampolineBytes = 16;
 static_assert(kMaxHandlers * kPhases == 384);
 
-// The handlers of the first kForksTimedEach forks of a trace are timed. After that, those of one fork in
+// The handlers of the first kForksTimedEach forks of a trace are timed. After that, the handlers of one fork in
 // kForksTimedEach are timed, because a server may fork for ever.
 constexpr std::uint64_t kForksTimedEach = 16;
 
@@ -101,9 +101,9 @@ std::uint64_t start_run(Slot& self, HandlerPhase phase) {
   return reference;
 }
 
-// Returns the record of the handlers of the current fork. A prepare handler begins a new fork, unless the record of
-// this fork exists already. If the known record says that a handler is running, that handler has called fork() itself.
-// Then this record belongs to the outer fork, and must stay unchanged.
+// Returns the record of the handlers of the current fork. The first prepare handler of a fork starts this record, and
+// later handlers use it. If the latest record says that a handler is running, that handler has called fork() itself.
+// Then the latest record belongs to the outer fork, and must stay unchanged.
 std::uint64_t run_for(Slot& self, HandlerPhase phase) {
   const auto* const run = find_run(self.handler_run);
   const bool is_current = run != nullptr && run->running == 0 && (phase != HandlerPhase::kPrepare || run->fork == 0);
@@ -129,7 +129,7 @@ void run_watched(Slot& self, std::uint32_t place, HandlerPhase phase, AtforkHand
   auto* const run = find_run(reference);
   if (run != nullptr) {
     run->since_ns = since_ns;
-    // In this process only this thread loads this word. The analyzer reads the file without synchronisation, so it may
+    // In this process only this thread loads `running`. The analyzer reads the file without synchronisation, so it may
     // see the handler together with an older time.
     __atomic_store_n(&run->running, trace::pack_running(phase, place), __ATOMIC_RELEASE);
   }

@@ -1,8 +1,8 @@
 // --cure=serialise-forks: only one thread at a time is inside of fork(), so that two forks do not wait for each other
-// in their handlers.
-//   This cure cannot cause a hang: the wait is bounded, and if the thread with the turn no longer exists, the turn is
-//   free. A thread that has the turn already does not wait: it forks in a handler of its own fork, or in a signal
-//   handler.
+// in their handlers. The right to be inside of fork() is called the turn.
+//   This cure cannot cause a hang, because the wait for the turn is bounded. If the thread with the turn no longer
+//   exists, the turn is free. A thread that has the turn already does not wait. Such a thread forks in a handler of its
+//   own fork, or in a signal handler.
 //   async-signal-safe and fork-child-safe.
 #pragma once
 
@@ -12,7 +12,7 @@
 namespace forksight {
 
 // Waits for the turn. False: this call has not taken the turn, so the caller must not give it back. Either the wait was
-// in vain, or the thread has the turn already, or the cure is off.
+// too long, or the thread has the turn already, or the cure is off.
 bool take_turn(const Slot* self);
 // Called in the parent and in the child. Preserves errno.
 void give_turn_back(const Slot* self);

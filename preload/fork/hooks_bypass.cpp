@@ -57,7 +57,7 @@ FORKSIGHT_EXPORT(int, clone, int (*function)(void*), void* stack, int flags, voi
   Slot* const self =
       is_fork(flags) && function != nullptr && stack != nullptr && fork_is_watched() ? own_slot() : nullptr;
   if (self == nullptr) return real(function, stack, flags, argument, parent_tid, thread_pointer, child_tid);
-  // The child reads this in its copy of the caller's stack.
+  // The child reads this struct in its copy of the caller's stack.
   CloneChild child{function, argument};
   prepare_bypass(self, FORKSIGHT_FRAME().site(), trace::kForkBypassed | trace::kForkByClone);
   const int pid = real(run_clone_child, stack, flags, &child, parent_tid, thread_pointer, child_tid);

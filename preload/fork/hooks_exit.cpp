@@ -1,7 +1,7 @@
 // The hook of exit(). In a forked child that lost threads, exit() runs exit handlers and static destructors of the
-// parent. These may join, wait for or destroy what the child does not have. So the call is recorded before any of them
-// runs. If the child then ends, nothing is reported. In a child of vfork(), exit() runs these handlers in the parent's
-// own memory. This is recorded, too.
+// parent. They may join, wait for or destroy what the child does not have. So the shim records the call before the
+// first handler runs. If the child then ends, nothing is reported. In a child of vfork(), exit() runs these handlers in
+// the parent's own memory. Such a call is recorded, too.
 #include <atomic>
 
 #include "fork/vfork_child.hpp"

@@ -2,8 +2,8 @@
 // This file calls the steps.
 //   The shim registers its handlers before all others (the hook of __register_atfork initialises the shim first). glibc
 //   runs prepare handlers last-in-first-out and child handlers first-in-first-out. So the shim's handlers run closest
-//   to the fork on both sides: prepare sees what the other libraries' handlers did to their pools and locks, and the
-//   child is watched before any of their handlers can touch what was lost.
+//   to the fork on both sides. The shim's prepare handler sees what the other libraries' handlers did to their pools
+//   and locks. The shim's child handler runs before any handler of another library can touch what the fork broke.
 //   In a process that never had a second thread, fork() is passed through if no participant has anything to record.
 #include <pty.h>
 #include <unistd.h>
@@ -34,8 +34,9 @@ Fork fork_of(Slot& self, ForkKind kind, std::uint32_t flags) { return {self, kin
 // The fork that the calling thread is in, as noted by its hook or by the shim's prepare handler.
 Fork current_fork(Slot& self) { return fork_of(self, self.fork_kind, 0); }
 
-// Notes where fork() was called, and takes the step kEnters. This calls functions of OpenMP runtimes, MPI and the CUDA
-// driver, which may change errno. on_prepare() and end_fork_call() call such functions, too. All three restore errno.
+// Notes where fork() was called, and takes the step kEnters. The step calls functions of OpenMP runtimes, MPI and the
+// CUDA driver, which may change errno. on_prepare() and end_fork_call() call such functions, too. So these three
+// functions restore errno.
 void enter_fork(Slot& self, const Site& site) {
   const KeptErrno kept;
   try_filter(TryBy::kClone);
@@ -162,7 +163,7 @@ void prepare_bypass(Slot* self, const Site& site, std::uint32_t flags) {
   try_filter(TryBy::kClone);
   self->fork_entry_ns = now_ns();
   self->fork_kind = ForkKind::kBypassed;
-  const Site outer = self->fork_site;  // where an outer fork() was called that this thread is inside of; pc 0: none
+  const Site outer = self->fork_site;  // the call of the fork() that this thread is inside of; pc 0: none
   self->fork_site = site;
   Fork fork = fork_of(*self, ForkKind::kBypassed, flags);
   prepare_and_record(fork);

@@ -1,10 +1,10 @@
 // The hook of syscall(). libstdc++ (futures, atomic waits, latches, semaphores, guards), Rust's standard library, and
-// locks that programs implement themselves call it to sleep in a futex.
+// locks that programs implement themselves call syscall() to sleep in a futex.
 //   Only a futex wait, a plain fork, the end of the calling thread and a new seccomp filter are handled here. All other
-//   calls are passed on by a jump, with all registers and the stack unchanged: a clone that shares its memory, or a
-//   vfork, must return to the caller's own frame, on the stack that the caller named. An ordinary function can make the
-//   calls that are handled, because a forked child returns on a copy of the stack. For all other numbers the hook is a
-//   few comparisons and a jump, in assembly.
+//   calls are passed on by a jump, with all registers and the stack unchanged. The reason is that a clone that shares
+//   its memory, or a vfork, must return to the caller's own frame, on the stack that the caller named. An ordinary
+//   function can make the calls that are handled, because a forked child returns on a copy of the stack. For all other
+//   numbers the hook is a few comparisons and a jump, in assembly.
 #include <errno.h>
 #include <linux/futex.h>
 #include <linux/seccomp.h>
@@ -28,7 +28,8 @@
 
 namespace forksight {
 
-// The function that the assembly below jumps to: the real syscall(). Until that is known, it is a stub that finds it.
+// The function that the assembly below jumps to: the real syscall(). Until the real function is known, this is a stub
+// that finds it.
 using Entry = void (*)();
 extern "C" {
 [[gnu::visibility("hidden")]] void forksight_first_syscall();
@@ -85,7 +86,7 @@ extern "C" [[gnu::visibility("hidden"), gnu::used]] long forksight_raw_exit(long
 }
 
 // Handles SYS_fork, and a SYS_clone whose child gets a copy of the memory and uses the stack and the TLS of the calling
-// thread in it. Does the same as the hook of _Fork().
+// thread in this copy. Does the same as the hook of _Fork().
 extern "C" [[gnu::visibility("hidden"), gnu::used]] long forksight_raw_fork(long number, long a, long b, long c, long d,
                                                                             long e, long f) {
   const auto real = reinterpret_cast<Syscall>(forksight_next_syscall);
@@ -102,8 +103,8 @@ extern "C" [[gnu::visibility("hidden"), gnu::used]] long forksight_raw_fork(long
   return child;
 }
 
-// Handles SYS_seccomp and SYS_prctl. libc has no function for seccomp(). It has one for prctl(), but some programs call
-// prctl() through syscall().
+// Handles SYS_seccomp and SYS_prctl. libc has no function for seccomp(). libc has a function for prctl(), but some
+// programs call prctl() through syscall().
 extern "C" [[gnu::visibility("hidden"), gnu::used]] long forksight_change_filter(long number, long a, long b, long c,
                                                                                  long d, long e) {
   const auto real = reinterpret_cast<Syscall>(forksight_next_syscall);

@@ -1,8 +1,8 @@
 // The hook of vfork. It makes the system call itself, because no ordinary function can call vfork: the child would
 // return from that function, and then overwrite the stack frame that the parent still needs. As in glibc, the return
 // address is kept in a register meanwhile, because parent and child each have their own registers. While the child
-// runs, a mark is set in the thread's TLS. If the child calls exit(), which it must not do, the parent records that
-// when it continues.
+// runs, a mark is set in the thread's TLS. If the child calls exit(), which it must not do, the parent records the call
+// when the parent continues.
 #include <string.h>
 
 #include <atomic>

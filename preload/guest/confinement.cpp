@@ -135,10 +135,10 @@ bool may_wait(const Tried& tried) { return tried.ended.load() >= 1 && !g_refused
 
 void wait_for(long child) { sys::raw_call(SYS_wait4, child, 0, __WALL, 0); }
 
-// Tries all calls in children, and adds each call for which the filter kills to g_refused. False: no child could be
-// made.
+// Tries all calls in children, and adds to g_refused each call for which the filter kills. Returns false if no child
+// could be made.
 bool try_all(TryBy by, Tried& tried) {
-  long unreaped[kNoShield] = {};  // children that ended before one of them had tried wait4()
+  long unreaped[kNoShield] = {};  // children that ended before wait4() was known to be permitted
   std::uint32_t unreaped_count = 0;
   bool is_made = true;
   for (std::uint32_t deaths = 0; deaths <= kMostDeaths; ++deaths) {

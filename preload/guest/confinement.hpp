@@ -1,6 +1,6 @@
 // Which system calls the shim may make. A seccomp filter may kill the process for a call that the program itself never
 // makes. So under a filter the shim makes only calls that it knows to be harmless. Any other call is not made and fails
-// with EPERM, as if the filter had refused it. The code that wanted to make it then records less.
+// with EPERM, as if the filter had refused it. The code that wanted to make the call then records less.
 //   How the shim knows:
 //   - If the program installs a filter by prctl() or syscall(), the shim reads the filter first (seccomp_filter.hpp).
 //   - A filter that was there before the shim permits the dynamic loader's calls. A short-lived child tries out for
@@ -50,7 +50,7 @@ void look_for_filter();
 
 // Called when the program is about to make a process by clone(), or a thread by clone3(). Then the filter permits that
 // call, so the shim may make it, too. If a filter was there before the shim, this function tries out in a child for
-// which calls the filter kills. After it has succeeded once, it does nothing.
+// which calls the filter kills. After one success, this function does nothing.
 enum class TryBy { kClone, kClone3 };
 void try_filter_slow(TryBy by);
 inline void try_filter(TryBy by) {
@@ -59,7 +59,7 @@ inline void try_filter(TryBy by) {
 
 // Stores this process's id. Called before a filter is installed, because the filter may forbid getpid().
 void note_pid();
-// Called when a filter was installed: these calls must not be made any more.
+// Called when a filter was installed. From then on the shim makes none of the calls in `refused`.
 void confine(const CallSet& refused);
 // How many of the shim's calls must not be made.
 std::uint32_t count_refused();
@@ -76,5 +76,5 @@ std::int32_t pid_when_confined();
 
 }  // namespace forksight
 
-// 1 if a filter kills for getpid(), or if that is not known yet. The hook of vfork() reads it.
+// 1 if a filter kills for getpid(), or if that is not known yet. The hook of vfork() reads this byte.
 extern "C" [[gnu::visibility("hidden")]] std::uint8_t forksight_refuses_getpid;

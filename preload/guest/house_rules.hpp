@@ -1,7 +1,8 @@
-// House rules of the shim, enforced by the compiler. Include it last, in every source file of preload/ except
+// House rules of the shim, enforced by the compiler. Include this header last, in every source file of preload/ except
 // guest/text.cpp.
 //   The shim runs inside of other people's processes, in fork handlers and in forked children. It may not allocate,
-//   print, take libc's locks, or call anything that does. Names that are poisoned here do not compile.
+//   print, take libc's locks, or call a function that does one of these things. Names that are poisoned here do not
+//   compile.
 #pragma once
 
 #pragma GCC poison malloc calloc realloc free posix_memalign aligned_alloc strdup

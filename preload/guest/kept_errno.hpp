@@ -1,4 +1,4 @@
-// Restores errno at the end of the scope, whatever is called in it.
+// KeptErrno restores errno at the end of its scope.
 #pragma once
 
 #include <errno.h>

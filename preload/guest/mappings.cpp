@@ -10,8 +10,8 @@ namespace forksight {
 
 namespace {
 
-// Parses the text of /proc/PID/maps one character at a time: "start-end perms offset ...", numbers in hex; the fourth
-// letter of perms is 's' for shared mappings.
+// Parses the text of /proc/PID/maps one character at a time: "start-end perms offset ...", with numbers in hex. The
+// fourth letter of perms is 's' for shared mappings.
 class MapsParser {
  public:
   explicit MapsParser(std::uint64_t address) : address_(address) {}

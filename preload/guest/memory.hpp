@@ -9,8 +9,8 @@
 
 namespace forksight {
 
-// Returns the number of bytes copied. If process_vm_readv is refused, a pipe is used. If that is refused, too, nothing
-// is read.
+// Returns the number of bytes copied. If process_vm_readv is refused, a pipe is used. If the pipe is refused, too,
+// nothing is read.
 std::size_t read_memory(const void* from, void* to, std::size_t bytes);
 
 // The same for several pieces at once. Stops at the first piece that is not mapped. Returns the number of bytes copied,

@@ -76,7 +76,7 @@ inline const char* after(const char* line, const char* prefix) {
   return line;
 }
 
-// Reads a decimal number, and moves `text` behind it. 0 if there are no digits.
+// Reads a decimal number, and moves `text` behind it. Returns 0 if there are no digits.
 inline std::uint64_t read_number(const char*& text) {
   std::uint64_t number = 0;
   while (*text >= '0' && *text <= '9') number = number * 10 + static_cast<std::uint64_t>(*text++ - '0');

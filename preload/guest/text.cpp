@@ -1,7 +1,7 @@
 // The string and memory functions of the shim. They have libc's names, so that calls in the sources, and calls that the
 // compiler generates, use them. They are hidden, so no other code uses them. The shim must not call libc's own
-// functions: sanitizers, memory checkers and tracers interpose those, and the interposers crash if they are called too
-// early. For example, a sanitizer calls dlsym at its start, and the hook of dlsym then compares names.
+// functions: sanitizers, memory checkers and tracers interpose libc's functions, and the interposers crash if they are
+// called too early. For example, a sanitizer calls dlsym at its start, and the hook of dlsym then compares names.
 //   async-signal-safe, fork-child-safe, almost no stack. This file is compiled so that no loop becomes a call.
 #include <cstddef>
 
@@ -38,7 +38,7 @@ FORKSIGHT_OWN int memcmp(const void* one, const void* other, std::size_t bytes) 
   return 0;
 }
 
-// clang calls it instead of memcmp() where only equality matters.
+// clang calls bcmp() instead of memcmp() where only equality matters.
 FORKSIGHT_OWN int bcmp(const void* one, const void* other, std::size_t bytes) { return memcmp(one, other, bytes); }
 
 FORKSIGHT_OWN const void* memchr(const void* text, int letter, std::size_t bytes) {

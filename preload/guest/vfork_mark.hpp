@@ -9,10 +9,11 @@
 
 namespace forksight {
 
-// The pid of the vfork() child that this thread waits for. The child itself stores it. 0: none.
+// The pid of the vfork() child that this thread waits for. The child itself stores its pid here. 0: none.
 extern thread_local constinit std::int32_t t_vfork_child asm("forksight_t_vfork_child");
 
-// True in a child of vfork(). False in a process that such a child forked: it has a copy of the mark, but another pid.
+// True in a child of vfork(). False in a process that such a child forked: that process has a copy of the mark, but
+// another pid.
 inline bool is_vfork_child() { return FORKSIGHT_UNLIKELY(t_vfork_child != 0) && t_vfork_child == sys::getpid(); }
 
 }  // namespace forksight

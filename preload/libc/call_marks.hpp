@@ -56,7 +56,7 @@ void remember_lost(const LostCall& lost);
 bool gate_is_closed();
 // Waits, for a bounded time, until the gate is open. The call's mark is removed meanwhile.
 void wait_at_gate(Slot& slot, LibcCall call, Frame frame);
-// Called in a child. Adds the calls for which the fork waited to the list of lost calls, as cured.
+// Called in a child. Puts the calls for which the fork waited into the list of lost calls, with `cured` set.
 void take_gate_waits_in_child(Slot* forking);
 
 }  // namespace forksight

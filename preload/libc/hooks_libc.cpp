@@ -52,8 +52,8 @@ __attribute__((always_inline)) inline auto guard_call(LibcCall call, Frame frame
 
 }  // namespace
 
-// Calls `real`. For random() and rand() it notes the result. For the functions that seed them it notes that they were
-// seeded.
+// Calls `real`. For random() and rand(), also notes the result. For a function that seeds them, first notes that the
+// generator is seeded.
 template <LibcCall call, class Real>
 __attribute__((always_inline)) inline auto note_random(Frame frame, Real real) {
   constexpr bool is_seed =

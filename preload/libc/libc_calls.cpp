@@ -43,7 +43,7 @@ constinit std::uint64_t g_call_records[kCallCount] = {};
 constinit LostCall g_lost[kMaxLost] = {};
 constinit std::uint32_t g_lost_count = 0;
 constinit bool g_lost_own = false;
-// The union of the locks of all entries in g_lost. Each marked call looks at it.
+// The union of the locks of all entries in g_lost. Each marked call reads this set.
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_lost_locks = 0;
 
 void sum_up() {
@@ -101,8 +101,8 @@ void disprove(std::uint64_t locks) {
 }
 
 // Called in a child when the forking thread returns from a libc function inside of which it had forked. The function
-// has released its locks, so they no longer count as lost. Only the mutex of the loader stays locked: it is recursive,
-// and records the thread id that its owner had in the parent.
+// has released its locks, so they no longer count as lost. Only the mutex of the loader stays locked, because it is
+// recursive, and records the thread id that its owner had in the parent.
 void forget_own(std::uint32_t index) {
   for (std::uint32_t i = 0; i < g_lost_count; ++i) {
     if (g_lost[i].own_index == index + 1) g_lost[i].locks &= kLoader;
@@ -130,7 +130,7 @@ constinit void* g_real_calls[kCallCount] = {};
 void* resolve_call(LibcCall call) {
   bool stays = false;
   void* const function = reinterpret_cast<void*>(find_next(entry_of(call).name, stays));
-  // The function exists: otherwise the loader could not have bound its caller.
+  // The function exists, because otherwise the loader could not have bound its caller.
   if (function == nullptr) __builtin_trap();
   if (stays) __atomic_store_n(&g_real_calls[static_cast<std::uint32_t>(call)], function, __ATOMIC_RELAXED);
   return function;

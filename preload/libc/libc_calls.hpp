@@ -1,6 +1,6 @@
 // Libc functions that take locks which fork() does not reset. While a thread is inside of such a function, its slot has
 // a mark of the call. So a forked child knows which of these locks other threads may have held. The mark contains the
-// place of the call, as an entry of the held array does.
+// place of the call, as an entry in the array of held locks does.
 //   The hook removes the mark when the function returns. When an exception or a cancellation passes through the hook,
 //   the hook's personality routine removes the mark. After a longjmp out of the function, the mark stays, and the lock
 //   in libc stays locked. That mark is removed at the thread's next marked call from the same frame or a frame further

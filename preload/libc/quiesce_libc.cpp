@@ -2,12 +2,12 @@
 // new calls of libc functions whose locks the child could inherit in their locked state. Then the forking thread waits,
 // for a bounded time, until no other thread is inside of such a function. The gate opens again after the fork, in both
 // processes.
-//   This cure cannot cause a deadlock: the fork waits only for a bounded time, and so do threads at the gate. A thread
-//   that is already inside of such a function passes the gate. If a fork waited for a call in vain, later forks do not
-//   wait for this call.
-//   No call is overlooked: a thread marks its call and then looks at the gate, while the fork closes the gate and then
-//   looks at the marks. Between the two steps of the fork, a membarrier makes every running thread execute a full
-//   fence, so the hooks need no fence.
+//   This cure cannot cause a deadlock, because the fork and the threads at the gate wait only for a bounded time. A
+//   thread that is already inside of such a function passes the gate. If a call has not ended while a fork waited for
+//   it, later forks do not wait for this call.
+//   No call is overlooked. A thread first marks its call, and then reads the state of the gate. The fork first closes
+//   the gate, and then reads the marks. Between these two steps of the fork, a membarrier makes every running thread
+//   execute a full fence, so the hooks need no fence.
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <time.h>
@@ -86,7 +86,7 @@ void note_waited(Slot& slot) {
   g_waited[g_waited_count++] = waited;
 }
 
-// Waits until no other thread is inside of such a call, or until the deadline. Returns how many threads are still
+// Waits until no other thread is inside of a marked call, or until the deadline. Returns how many threads are still
 // inside.
 std::uint32_t wait_for_others(const Slot* forking, std::uint64_t deadline_ns) {
   std::uint64_t pause_ns = kFirstPauseNs;
@@ -135,7 +135,7 @@ void wait_at_gate(Slot& slot, LibcCall call, Frame frame) {
   }
 }
 
-// Closes the gate, and waits until no other thread is inside of such a call. This is the last step of the shim before
+// Closes the gate, and waits until no other thread is inside of a marked call. This is the last step of the shim before
 // the fork.
 void at_fork::LibcCalls::records(const Fork& fork) {
   Slot* const forking = &fork.self;

@@ -25,9 +25,9 @@ bool any_is_used() {
   return any;
 }
 
-// True if there is a trace. The child of a process with one thread may have none yet, so this function creates the
-// trace and records the loaded objects. In such a child the loader's list is consistent: its parent had no other thread
-// that could have been changing the list at the fork.
+// True if there is a trace. The child of a process with one thread may have no trace yet. Then this function creates
+// the trace and records the loaded objects. In such a child the loader's list is consistent: its parent had no other
+// thread that could have been changing the list at the fork.
 bool has_trace() {
   if (trace_is_open()) return true;
   if (g_had_threads.load(std::memory_order_relaxed) || !open_trace()) return false;

@@ -51,8 +51,8 @@ struct Kept {
   std::uint32_t text_bytes;
 };
 
-// The process that the table belongs to. A child whose fork was not seen inherits the table, but its entries are not
-// valid there.
+// The process that the table belongs to. A child whose fork the shim did not see inherits the table, but the entries
+// are not valid in that child.
 FORKSIGHT_WRITTEN_AT_FORK constinit std::int32_t g_owner = 0;
 FORKSIGHT_WRITTEN_AT_FORK constinit std::int32_t g_made = 0;      // pid of this process if a recorded fork made it
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_made_by = 0;  // ref of the record of that fork
@@ -126,7 +126,7 @@ bool is_watched(const Kept& entry) {
   return entry.stage.load(std::memory_order_acquire) == Stage::kWatched && g_owner == sys::getpid();
 }
 
-// Records, once for each entry, that this process has written the bytes, or is about to.
+// Records, once for each entry, that this process has written the bytes, or is about to write them.
 void report(Kept& entry, trace::FlushKind kind, const Site& site) {
   Stage expected = Stage::kWatched;
   if (!entry.stage.compare_exchange_strong(expected, Stage::kReported, std::memory_order_acq_rel)) return;
@@ -143,7 +143,7 @@ void drop(Kept& entry) {
 
 // Examines the entries of earlier forks. An entry is kept only if this process watches it and its bytes are still in
 // the stream. All other entries are dropped. If the bytes of a watched entry are no longer there and its stream is
-// still open, the stream has written them. Then this is recorded before the entry is dropped.
+// still open, the stream has written them. Then this function records the write before it drops the entry.
 void review_entries() {
   const bool is_own = g_owner == sys::getpid();
   for (Kept& entry : g_unflushed) {
@@ -186,8 +186,8 @@ bool is_known(const FILE* stream) {
   return false;
 }
 
-// If `stream` has unwritten bytes, makes an entry and a record for it. Returns the next stream in the list; null at its
-// end, and if there is no room.
+// If `stream` has unwritten bytes, makes an entry and a record for it. Returns the next stream in the list; null at the
+// end of the list, and if there is no room for the entry or the record.
 __attribute__((noinline)) const FILE* enter_stream(const FILE* stream, std::uint64_t fork) {
   FILE now;
   if (!read_stream(stream, now)) return nullptr;

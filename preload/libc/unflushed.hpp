@@ -1,10 +1,11 @@
 // Records output that stdio streams had not yet written at a fork. Parent and child then both have the bytes. Each
-// process that flushes the stream writes them, so the output may contain them several times. The shim records which
-// streams had such bytes, and which processes wrote them.
+// process that flushes the stream writes the bytes, so the output may contain the bytes several times. The shim records
+// which streams had such bytes, and which processes wrote them.
 //   The shim reads libc's list of streams, and the FILEs themselves, without a lock of stdio. In a process with one
-//   thread they cannot change meanwhile. In a process with more threads, the prepare step lets the kernel copy them.
-//   This cannot fault, but may give wrong values. In the child, the list is complete and no other thread runs. So the
-//   child checks each entry again, and keeps only those that are right. Only these can lead to a finding.
+//   thread, the list and the FILEs cannot change meanwhile. In a process with more threads, the prepare step lets the
+//   kernel copy them. Such a copy cannot fault, but may have wrong values. In the child, the list is complete and no
+//   other thread runs. So the child checks each entry again, and keeps only the entries that are right. Only such
+//   entries can lead to a finding.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,7 @@ struct FlushMarks {
 FlushMarks find_unflushed(const _IO_FILE* stream);
 void note_flushes(const FlushMarks& marks, trace::FlushKind kind, const Site& site);
 // Called when the program is about to discard the bytes of a stream (__fpurge). Bytes from a fork that are still in the
-// stream are forgotten. If they are no longer there, records that they were written.
+// stream are forgotten. If such bytes are no longer there, this function records that they were written.
 void note_purge(const _IO_FILE* stream, const Site& site);
 
 namespace at_fork {

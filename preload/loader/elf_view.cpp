@@ -39,8 +39,8 @@ ElfView::ElfView(ElfW(Addr) bias, const ElfW(Dyn) * dynamic, Trust trust)
     : bias_(bias), dynamic_(reinterpret_cast<std::uint64_t>(dynamic)), trust_(trust) {
   ElfW(Dyn) entry;
   for (std::uint32_t i = 0; read_entry(i, entry); ++i) {
-    // On x86-64, glibc has already added the bias to the addresses in this section. It cannot do so in the vdso, whose
-    // section is read-only.
+    // On x86-64, glibc has already added the bias to the addresses in this section. glibc cannot do so in the vdso,
+    // whose section is read-only.
     const ElfW(Addr) value = entry.d_un.d_ptr;
     const ElfW(Addr) address = value < bias ? value + bias : value;
     switch (entry.d_tag) {

@@ -1,6 +1,7 @@
 // Reads a loaded ELF object through its dynamic section: symbols and their versions, the soname, needed libraries, PLT
-// slots, and the TLS offset. It takes no lock of the loader and allocates nothing. The shim does not use dlsym and
-// dl_iterate_phdr for this, because they take locks that another thread may hold for any length of time. x86-64 only.
+// slots, and the TLS offset. This code takes no lock of the loader and allocates nothing. The shim does not use dlsym
+// and dl_iterate_phdr for this, because they take locks that another thread may hold for any length of time. x86-64
+// only.
 //   Another thread may unload an object while it is read. Such an object is read with Trust::kNone: every access is a
 //   bounded copy that fails if the memory no longer exists (read_memory). An object that certainly stays loaded is read
 //   directly, with Trust::kStaysLoaded.
@@ -20,9 +21,11 @@ enum class Trust { kNone, kStaysLoaded };
 
 // Which definition to find. An object may define one name several times, with different symbol versions.
 enum class Versions {
-  // A definition without a version, or the default version. The loader binds a reference without a version to it.
+  // A definition without a version, or the default version. The loader binds a reference without a version to such a
+  // definition.
   kDefault,
-  // A definition without a version. The loader may also bind a reference to a version of another library to it.
+  // A definition without a version. The loader may bind a reference to such a definition even if the reference names a
+  // version of another library.
   kNone,
   kAny,
 };
@@ -95,7 +98,8 @@ class ElfView {
   // "?" if the name cannot be read.
   std::uint64_t read_version(std::uint64_t at, VersionStart& start) const;
   bool read_string(std::uint64_t offset, char (&to)[kNameBytes]) const;
-  // These two are inlined, because frames of their own would add a quarter of a KiB to the deepest stack of the shim.
+  // has_string() and matches() are inlined, because frames of their own would add a quarter of a KiB to the deepest
+  // stack of the shim.
   [[gnu::always_inline]] inline bool has_string(std::uint64_t offset, const char* text) const;
   [[gnu::always_inline]] inline bool matches(std::uint32_t index, const char* name, Versions versions,
                                              std::uint32_t type, std::uint64_t& value) const;

@@ -1,5 +1,5 @@
-// The real functions behind hooks that few programs need. They are looked up when they are first called, not at the
-// start of each program.
+// The real functions behind hooks that few programs need. Such a function is looked up when its hook is first called,
+// not at the start of each program.
 #pragma once
 
 #include "loader/next.hpp"

@@ -1,4 +1,4 @@
-// Events: libraries were loaded or unloaded. modules.cpp sends them; observers.def lists the receivers.
+// Events: libraries were loaded or unloaded. modules.cpp sends these events. observers.def lists the receivers.
 #pragma once
 
 #include "loader/modules.hpp"
@@ -10,8 +10,8 @@ namespace forksight {
 void library_added(Module& module);
 // The module is about to be removed from the table.
 void library_removed(Module& module);
-// The loader's list has changed. Receivers must forget what they have stored about its objects, because it may be
-// wrong. `some_are_gone`: modules were removed from the table.
+// The loader's list has changed. Receivers must forget the facts that they have stored about objects of the list,
+// because these facts may be wrong. `some_are_gone`: modules were removed from the table.
 void libraries_changed(bool some_are_gone);
 // The table is up to date.
 void libraries_settled();

@@ -100,7 +100,7 @@ __attribute__((noinline)) Range read_range(std::uint64_t headers, std::uint32_t 
   return range;
 }
 
-// The ELF header of a library is expected at its bias, because libraries are linked at address 0; the contents of the
+// The ELF header of a library is expected at its bias, because libraries are linked at address 0. The contents of the
 // header show whether that is right. For the program, the kernel says where the program headers are. The result is all
 // zero if the header is not there, or if the object was unloaded.
 LoadedObject read_object(const link_map* map, std::uint64_t bias, const ElfW(Dyn) * dynamic, bool stays) {
@@ -124,9 +124,9 @@ LoadedObject object_with(const LoadedObject& object, std::uint64_t address) {
   return address >= object.start && address < object.end ? object : LoadedObject{};
 }
 
-// Reads the object with this list node. The object was opened after the start. The result is all zero if the object
-// does not contain `address`, or if the node is not in the list any more. The memory of a removed node may still exist,
-// but its former neighbour does not point to the node. Sets `next` to the next node of the list.
+// Reads an object that was opened after the start. `map`: its node in the loader's list. The result is all zero if the
+// object does not contain `address`, or if the node is not in the list any more. The memory of a removed node may still
+// exist, but its former neighbour does not point to the node. Sets `next` to the next node of the list.
 __attribute__((noinline)) LoadedObject read_opened(const link_map* map, std::uint64_t address, const link_map*& next) {
   link_map node;
   link_map* back = nullptr;

@@ -15,8 +15,9 @@ struct LoadedObject {
 };
 
 // The object that contains the address. Asks the loader, which can answer without a lock since glibc 2.35. With earlier
-// versions it walks the loader's list, and makes some system calls for each object that was opened after the start. If
-// the object cannot be read, the result is the same as if there were none. async-signal-safe, fork-child-safe.
+// versions the function walks the loader's list, and makes some system calls for each object that was opened after the
+// start. If the object cannot be read, the result is the same as if there were none. async-signal-safe,
+// fork-child-safe.
 LoadedObject find_object(std::uint64_t address);
 
 // The address of the ELF header of the object with this bias and dynamic section; 0 if it was unloaded. `stays`: the

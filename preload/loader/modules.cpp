@@ -80,9 +80,9 @@ std::uint64_t find_header(const Module& module) {
   return find_elf_header(module.bias, module.dynamic, g_reads_permanent);
 }
 
-// Fills in what the program headers say about the module. False: they cannot be read, or the object has no segments.
-// `is_main`: the object is the program. Not inlined, so that this stack frame is free again before other functions are
-// called.
+// Fills in what the program headers say about the module. Returns false if the headers cannot be read, or if the object
+// has no segments. `is_main`: the object is the program. Not inlined, so that this stack frame is free again before
+// other functions are called.
 __attribute__((noinline)) bool read_layout(Module& module, bool is_main) {
   std::uint64_t phdrs = getauxval(AT_PHDR);
   std::uint64_t count = getauxval(AT_PHNUM);
@@ -102,8 +102,8 @@ __attribute__((noinline)) bool read_layout(Module& module, bool is_main) {
   return module.end > module.start;
 }
 
-// Waits up to 5 ms until no other thread works on the table. False: another thread still works on it, or this thread
-// itself was interrupted while it did.
+// Waits up to 5 ms until no other thread works on the table. Returns false if another thread still works on it, or if
+// this thread was interrupted while it worked on the table.
 bool take() {
   const std::int32_t self = sys::gettid();
   const std::uint64_t deadline = now_ns() + 5'000'000;
@@ -137,7 +137,7 @@ void describe(const link_map* at, const link_map& node, const link_map* head, bo
   }
 }
 
-// Keeps the first `keep` entries of the table. The objects of the loader's list from `at` on replace the others.
+// Keeps the first `keep` entries of the table. The objects of the loader's list from `at` on replace the other entries.
 void read_rest(std::uint32_t keep, const link_map* at) {
   const link_map* const head = _r_debug.r_map;
   for (std::uint32_t i = keep; i < g_count; ++i) library_removed(g_modules[i]);
@@ -163,7 +163,7 @@ bool same(const Module& module, const link_map& node) {
 }
 
 // Compares the entries from `index` on with the loader's list. Returns the index of the first entry that differs. `at`
-// is the list node for `index`; the function moves it to the list node for the result. One system call reads four
+// is the list node for `index`. The function moves `at` to the list node for the result. One system call reads four
 // nodes.
 std::uint32_t count_unchanged(std::uint32_t index, const link_map*& at) {
   constexpr std::uint32_t kBatch = 4;  // some 300 bytes of the stack
@@ -214,7 +214,7 @@ const link_map* last_at_startup() { return g_last_at_startup; }
 void refresh_modules() {
   if (g_modules == nullptr) return;
   // If nothing has changed, nothing is written. While another thread changes the table, find_change() may find a
-  // difference.
+  // difference that does not exist. So refresh_held() compares again.
   const link_map* at = nullptr;
   if (find_change(at) == g_count && at == nullptr && g_count != 0 && !libraries_are_awaited()) return;
   if (!take()) return;

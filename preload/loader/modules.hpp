@@ -1,7 +1,8 @@
-// The table of modules, which are the loaded objects. The shim reads the loader's list without its lock: a thread may
-// stay in a dl_iterate_phdr callback for ever while it holds the lock. A plain fork() does not wait for such a thread,
-// so the shim must not wait either. Objects that were loaded at start-up are read directly. Objects that were loaded
-// later are read by process_vm_readv, which does not fault if another thread unloads them meanwhile.
+// The table of modules, which are the loaded objects. The shim reads the loader's list without the loader's lock,
+// because a thread may stay in a dl_iterate_phdr callback for ever while it holds the lock. A plain fork() does not
+// wait for such a thread, so the shim must not wait either. Objects that were loaded at start-up are read directly.
+// Objects that were loaded later are read by process_vm_readv, which does not fault if another thread unloads them
+// meanwhile.
 #pragma once
 
 #include <elf.h>
@@ -20,16 +21,16 @@ struct Module {
   std::uint64_t name;   // address of the loader's name string, which is part of the module's identity
   std::uint64_t start;  // mapped range; 0, 0: unloaded before it could be read
   std::uint64_t end;
-  std::uint64_t code;  // its executable part
+  std::uint64_t code;  // the executable part of the range
   std::uint64_t code_end;
   std::uint64_t tls_image;  // PT_TLS: the initial contents of a new thread's block
   std::uint64_t tls_image_bytes;
   std::uint64_t tls_bytes;  // 0: no TLS segment
   std::uint32_t build_id_bytes;
   std::uint8_t build_id[32];
-  std::int16_t runtime;   // index into the table of OpenMP runtimes; -1: it is none
+  std::int16_t runtime;   // index into the table of OpenMP runtimes; -1: the module is no runtime
   std::int16_t provider;  // the runtime that serves this module's GOMP calls; -1: none, -2: not looked up yet
-  bool recorded;          // it is in the trace
+  bool recorded;          // the trace has a record of the module
   bool is_permanent;      // loaded at start-up: the loader never unloads it
 };
 

@@ -46,7 +46,7 @@ bool is_glibcs_spin_lock(const void* function) {
 }
 
 constexpr const char kLibc[] = "libc.so.6";
-// Libraries that were part of glibc before 2.34. The first one is never unloaded (DF_1_NODELETE).
+// Libraries that were part of glibc before 2.34. libpthread.so.0 is never unloaded (DF_1_NODELETE).
 constexpr char kParts[][16] = {"libpthread.so.0", "libdl.so.2", "librt.so.1", "libutil.so.1"};
 
 // True since glibc 2.34: libc.so.6 contains all of these libraries.
@@ -62,12 +62,13 @@ bool is_part_of_libc(const ElfView& view) {
 }
 
 // For a reference that names a version of a certain library: returns which definitions in an object the loader uses. In
-// that library it uses the default version, and in any other object only a definition without a version. `is_owner`:
-// the object is that library.
+// that library the loader uses the default version, and in any other object only a definition without a version.
+// `is_owner`: the object is that library.
 Versions versions_in(bool is_owner) { return is_owner ? Versions::kDefault : Versions::kNone; }
 
 // Searches the parts of libc that were loaded after the start, and returns the function's address; 0 if it is not
-// found. Such a part may be unloaded meanwhile. Then its list node, and what the node points to, disappear.
+// found. Such a part may be unloaded meanwhile. Then its list node, and what the node points to, disappear. So the
+// search copies all of it.
 __attribute__((noinline)) std::uint64_t find_opened(const char* name, Versions versions, bool& stays) {
   const link_map* at = last_at_startup() == nullptr ? nullptr : last_at_startup()->l_next;
   while (at != nullptr) {
@@ -248,5 +249,5 @@ bool resolve_next() {
 
 }  // namespace forksight
 
-// Included after the list of hooks, because the list contains names that this header forbids.
+// Included after the list of hooks, because the list contains names that house_rules.hpp forbids.
 #include "guest/house_rules.hpp"

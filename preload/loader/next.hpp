@@ -1,5 +1,6 @@
-// The functions behind the hooks: the next definition of each after the shim, in the order of the global scope, as
-// RTLD_NEXT would find it. The initialiser fills them in; a hook that runs before that calls the initialiser first.
+// The real functions behind the hooks. For each hook, this is the definition that comes next after the shim in the
+// order of the global scope, as RTLD_NEXT would find it. The initialiser fills in the addresses. A hook that runs
+// earlier calls the initialiser first.
 #pragma once
 
 #include <link.h>
@@ -21,8 +22,8 @@ struct Next {
   bool ready;
 };
 
-// Hidden, so that the compiler knows that it is part of this library, and its address needs no look-up. fast_path.hpp
-// uses the name in the asm label.
+// Hidden, so that the compiler knows that g_next is part of this library, and the address needs no look-up.
+// fast_path.hpp uses the name in the asm label.
 extern Next g_next asm("forksight_g_next") __attribute__((visibility("hidden")));
 // The variable __libc_single_threaded of glibc 2.32 and later: 0 once libc has made a thread. Null: there is no such
 // variable.
@@ -46,7 +47,8 @@ inline std::uint64_t find_next(const char* name) {
 // library, and does not include objects that were loaded after the start.
 std::uint64_t find_next_of(const char* name, const char* owner);
 
-// libc's own definition, even if another library's comes first; 0 if libc has none. Valid after resolve_next().
+// libc's own definition, even if the definition of another library comes first; 0 if libc has none. Valid after
+// resolve_next().
 std::uint64_t find_in_libc(const char* name);
 
 // The shim's own export of that name; 0 if it has none.
@@ -63,11 +65,11 @@ bool has_earlier_shim();
 // missing function traps if it is called.
 bool resolve_next();
 // From now on now_ns() calls libc's clock_gettime(). Before glibc 2.31, that function crashes until libc's own
-// initialiser has run. The shim's constructor runs after it, and calls this function. Hooks can be called earlier, by
-// .preinit_array.
+// initialiser has run. The shim's constructor runs after libc's initialiser, and calls this function. Hooks can be
+// called earlier, by .preinit_array.
 void use_clock_of_libc();
 
-// Starts the shim. Called by the constructor or by the first hook, whichever comes first; later calls cost one load.
+// Starts the shim. Called by the constructor or by the first hook, whichever comes first. Later calls cost one load.
 void initialise_slow();
 inline void initialise() {
   if (__builtin_expect(!g_next.ready, 0)) initialise_slow();

@@ -15,8 +15,8 @@ struct WatchedFunction {
   std::atomic<std::uint64_t> object;   // identify() of the object that contains it
 };
 
-// The index of the wrapper that stands for `function` from now on; kWrappers: all wrappers stand for other functions,
-// or no loaded object contains the function. Lock-free.
+// Returns the index of the wrapper that stands for `function` from now on; kWrappers: all wrappers stand for other
+// functions, or no loaded object contains the function. Lock-free.
 template <std::uint32_t kWrappers>
 std::uint32_t claim_wrapper(WatchedFunction (&row)[kWrappers], std::uint64_t function) {
   const std::uint64_t object = identify(find_object(function));
@@ -26,8 +26,8 @@ std::uint32_t claim_wrapper(WatchedFunction (&row)[kWrappers], std::uint64_t fun
   }
   for (std::uint32_t i = 0; i < kWrappers; ++i) {
     std::uint64_t known = row[i].address.load(std::memory_order_acquire);
-    // A wrapper is free if the library of its function was closed: all callers bound to that library were then closed,
-    // too.
+    // A wrapper is free if the library of its function was closed, because all callers that were bound to that library
+    // were then closed, too.
     const bool is_free = known == 0 || identify(find_object(known)) != row[i].object.load();
     if (!is_free || !row[i].address.compare_exchange_strong(known, function, std::memory_order_acq_rel)) continue;
     row[i].object.store(object);

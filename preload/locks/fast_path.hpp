@@ -1,10 +1,10 @@
 // pthread_mutex_lock in assembly for x86-64. It does what the compiled code of acquire() in lock_guard.hpp does, with
-// one exception that is described below. It needs no frame pointer and saves fewer registers. docs/performance.md shows
-// how much time this saves.
+// one exception (see the comment about t_fast below). It needs no frame pointer and saves fewer registers.
+// docs/performance.md shows how much time this saves.
 // docs/decisions/0011-assembly-for-one-lock.md says why no other lock hook is written in assembly.
 //   The callee-saved registers keep the caller's values, and the unwind information describes each push. So unwinding
 //   and cancellation pass through this function. It stores the facts about the lock before it requests the lock, in the
-//   entry above the innermost one. It stores only `top` afterwards. held.hpp explains this order, and what a signal
+//   entry above the innermost one. Afterwards it stores only `top`. held.hpp explains this order, and what a signal
 //   handler may do in between.
 #pragma once
 

@@ -41,8 +41,8 @@ GuardRuntime find_at_startup() {
           reinterpret_cast<void (*)(std::uint64_t*)>(find_next_of(kAbort, kOwner))};
 }
 
-// The runtime of each caller, in a process that started without a C++ runtime. dlopen has loaded these callers. The
-// value of an entry is stored before its key.
+// The runtime of each caller, in a process that started without a C++ runtime. dlopen has loaded these callers.
+// `caller` is stored last, so that an entry with a caller is complete.
 struct CallerEntry {
   std::atomic<std::uint64_t> caller;  // identify(), 0: empty
   std::uint64_t provider;

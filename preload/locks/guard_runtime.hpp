@@ -1,6 +1,6 @@
 // The functions of C++ runtimes that initialise static variables of functions. A program may have no C++ runtime, one,
-// or several: libstdc++ may come with a library that is opened RTLD_LOCAL, and libc++ may be loaded beside it. Their
-// guard variables have different layouts.
+// or several: libstdc++ may come with a library that is opened RTLD_LOCAL, and libc++ may be loaded beside it. The
+// guard variables of libstdc++ and libc++ have different layouts.
 #pragma once
 
 #include <cstdint>

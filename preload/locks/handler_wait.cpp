@@ -56,8 +56,8 @@ struct Holder {
   Site site;  // where the owner took the lock
 };
 
-// Returns the holder of the lock: the owner in the lock's memory, or else a thread whose held array has the lock. In a
-// forked child, the holder may be a thread that does not exist there.
+// Returns the holder of the lock: the owner in the lock's memory, or else a thread whose array of held locks has the
+// lock. In a forked child, the holder may be a thread that does not exist there.
 Holder find_holder(std::uint64_t object, LockKind kind) {
   if (const std::int32_t owner = owner_of(object, kind); owner > 0) {
     Slot* slot = find_slot_by_lock_tid(owner, true);

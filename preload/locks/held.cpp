@@ -17,7 +17,7 @@ constexpr std::uint32_t kMostSemaphores = 32;
 // would fill the array with holes. A fork, by another thread or in a signal handler, may copy the array at any instant.
 // In that copy each lock occurs once, with its own site, or twice. is_moved() detects that a lock occurs twice.
 void close_holes(Slot* slot, HeldLock* hole) {
-  if (slot->is_closing_holes) return;  // a signal handler interrupted this function: the hole stays
+  if (slot->is_closing_holes) return;  // the caller is a signal handler that interrupted this function: the hole stays
   slot->is_closing_holes = true;
   compiler_fence();
   HeldLock* to = hole;

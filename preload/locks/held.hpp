@@ -1,5 +1,5 @@
-// The held array of the calling thread: push on acquisition, pop on release. Every hook of a lock uses this code. Its
-// fast paths do not walk a stack, compute a hash, allocate memory or call a function.
+// The held array of a thread is the array of the locks that it holds: push on acquisition, pop on release. Every hook
+// of a lock uses this code. The fast paths do not walk a stack, compute a hash, allocate memory or call a function.
 //   The store to `top` makes a complete entry visible. A release does not clear the entry. A signal handler that locks
 //   before `top` is stored uses the same entry and releases it again. So the entry is checked after the store to `top`:
 //   `sp` was stored first, and a handler stores another value, because its frame is elsewhere. If `sp` is unchanged,
@@ -48,8 +48,8 @@ inline void push_held(Slot* slot, std::uint64_t tagged, Frame frame) {
 
 // These two functions together do what push_held() does. fill_held() is called before the call that takes the lock, and
 // show_held() after it. Other threads wait while the lock is held, so as much as possible is written before the call. A
-// signal handler that locks in between uses the same entry, as above. If the handler leaves a lock held, it has moved
-// `top`, and show_held() writes a new entry.
+// signal handler that locks in between uses the same entry, as in push_held(). If the handler leaves a lock held, it
+// has moved `top`, and show_held() writes a new entry.
 inline HeldLock* fill_held(Slot* slot, std::uint64_t tagged, Frame frame) {
   HeldLock* const entry = slot->top;
   if (FORKSIGHT_UNLIKELY(is_end(entry))) return entry;
@@ -91,8 +91,8 @@ void drop_held(Slot* slot, HeldLock* entry);
 bool pop_held_slow(Slot* slot, std::uint64_t lock);
 
 // As push_held(), but for semaphores. A thread may take a semaphore many times without posting it. So the semaphore
-// gets only one entry. A semaphore that is known to be a signal gets no entry, except in an empty array: the fast path
-// does not look it up. A fork ignores such an entry (orphans.cpp).
+// gets only one entry. A semaphore that is known to be a signal gets no entry, except in an empty array, because the
+// fast path does not look the semaphore up. A fork ignores such an entry (orphans.cpp).
 void push_held_once_slow(Slot* slot, std::uint64_t tagged, Frame frame);
 inline void push_held_once(Slot* slot, std::uint64_t tagged, Frame frame) {
   if (FORKSIGHT_LIKELY(slot->top == slot->held + 1)) {

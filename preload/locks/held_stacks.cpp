@@ -15,8 +15,8 @@ constexpr std::size_t kHeldStackBytes = 16U << 10U;
 // A stack is copied here first, and then compared with a recorded stack. The buffer has pages of its own, so that the
 // kernel does not copy them for a child that records no stack.
 alignas(4096) constinit std::byte g_bytes[kHeldStackBytes] = {};
-// True while the buffer is in use. If a signal handler forks meanwhile, this is true in its child, and the child
-// records the stack without comparing it.
+// True while the buffer is in use. If a signal handler forks meanwhile, g_in_use is true in the child. Then the child
+// records each stack without comparing it.
 FORKSIGHT_WRITTEN_AT_FORK constinit bool g_in_use = false;
 
 std::atomic<std::uint64_t>& entry_of(trace::RecentRecord& recent, const Site& site) {

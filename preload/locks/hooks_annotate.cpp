@@ -27,8 +27,8 @@ std::uint64_t tag_of(const volatile void* lock, bool shared) {
   return tag_lock(lock, kKind) | (shared ? kSharedHold : 0);
 }
 
-// Removes the innermost hold of this annotated lock, shared or exclusive; false if the thread has none. The kind is
-// compared, too, because a lock of libc may be at the same address.
+// Removes the innermost hold of this annotated lock, shared or exclusive. Returns false if the thread has none. The
+// kind is compared, too, because a lock of libc may be at the same address.
 bool pop(Slot* slot, const volatile void* lock) {
   const std::uint64_t tagged = tag_of(lock, false);
   HeldLock* entry = slot->top - 1;

@@ -1,5 +1,5 @@
-// Barriers. If a thread has arrived at a barrier and another one forks, the child does not have the waiting thread, but
-// its copy of the barrier still counts it.
+// Barriers. If one thread forks while another thread waits at a barrier, the child does not have the waiting thread.
+// But the child's copy of the barrier still counts that thread.
 #include "guest/site.hpp"
 #include "loader/next.hpp"
 #include "locks/lost_waiters.hpp"

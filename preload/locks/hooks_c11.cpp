@@ -1,5 +1,5 @@
-// The mutexes of C11, which are those of POSIX under another name. libc's functions for them call internal functions of
-// libc. So a call of mtx_lock() does not pass through the hook of pthread_mutex_lock().
+// The mutexes of C11, which are those of POSIX under another name. libc's functions for these mutexes call internal
+// functions of libc. So a call of mtx_lock() does not pass through the hook of pthread_mutex_lock().
 #include <threads.h>
 
 #include "guest/site.hpp"

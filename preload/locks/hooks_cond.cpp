@@ -1,5 +1,5 @@
 // Condition variables of POSIX and C11. A wait releases a mutex and acquires it again. In a forked child, a condition
-// variable may still count waiters of the parent. Operations on it may wait for these waiters.
+// variable may still count waiters of the parent. Operations on such a condition variable may wait for these waiters.
 #include <threads.h>
 
 #include "guest/site.hpp"

@@ -1,6 +1,6 @@
 // Static variables of functions: a thread is inside of the initialisation between __cxa_guard_acquire and
-// __cxa_guard_release. Compilers inline the test whether the variable is already initialised. Once it is, the program
-// no longer calls these functions.
+// __cxa_guard_release. Compilers inline the test whether the variable is already initialised. Once the variable is
+// initialised, the program no longer calls these functions.
 #include <errno.h>
 
 #include "guest/site.hpp"

@@ -66,8 +66,8 @@ bool give_rwlock(RwlockMemory& rwlock, std::int32_t parent_tid, std::int32_t chi
 }
 
 // Writes the word that says whether the lock is taken. This is done last, because from then on a thread of the child
-// may take the lock. A thread of the child may already wait for the lock: when it began to wait, the proof of the
-// orphan was not possible. This function wakes the thread, so that it tries again.
+// may take the lock. A thread of the child may already wait for the lock, because the lock was not yet proven to be
+// lost when the wait began. This function wakes the thread, so that it tries again.
 void set_free(std::uint32_t& word, std::uint32_t value) {
   __atomic_store_n(&word, value, __ATOMIC_RELEASE);
   sys::call(SYS_futex, sys::word(&word), FUTEX_WAKE_PRIVATE, INT_MAX);

@@ -27,8 +27,8 @@ inline void note_acquired(Slot* slot, const volatile void* lock, trace::LockKind
   }
 }
 
-// In a child with orphans, and in an atfork handler: shows other threads which lock this thread is asking for, until
-// the lock is in the held array. orphan_proof.cpp reads this.
+// Used in a child with orphans, and in an atfork handler. Shows other threads which lock this thread is asking for,
+// until the lock is in the held array. orphan_proof.cpp reads this.
 class Taking {
  public:
   Taking(Slot* slot, const volatile void* object) : slot_(slot) {
@@ -108,7 +108,7 @@ __attribute__((always_inline)) inline int acquire(const volatile void* object, t
   }
 }
 
-// Calls a trylock. It never blocks, so no touch is recorded.
+// Calls a trylock. A trylock never blocks, so no touch is recorded.
 template <Push push = Push::kEach, class TryLock>
 __attribute__((always_inline)) inline int attempt(const volatile void* object, trace::LockKind kind, TryLock try_lock) {
   const bool is_watched = FORKSIGHT_UNLIKELY(t_fast == nullptr) && locks_are_watched();

@@ -89,7 +89,7 @@ bool is_lost_waiter(const Slot& slot, const LostWait& wait) {
          slot.wait_object == wait.object;
 }
 
-// The layout of condition variables in the running libc. Null: it is not known, so no waiters count as lost.
+// The layout of condition variables in the running libc. Null: the layout is not known, so no waiters count as lost.
 const abi::ConditionLayout* condition_layout() { return abi::layout_of(g_libc.condition); }
 
 // The number of waiting threads that the object's memory counts. Called before any thread of the child waits there, so
@@ -110,8 +110,8 @@ bool are_cured(LockKind kind) {
 }
 
 // Initialises a condition variable again, without waiters. Its clock, and whether processes share it, stay as they are.
-// The word with the count of waiters is written last: a child that is forked meanwhile finds the old count, and does
-// this again.
+// The word with the count of waiters is written last: a child that is forked meanwhile finds the old count, and
+// initialises the condition variable again.
 void remake(const abi::ConditionLayout& layout, std::uint64_t object) {
   auto* const words = reinterpret_cast<volatile std::uint32_t*>(object);
   const std::size_t wrefs = layout.wrefs / sizeof *words;
@@ -139,8 +139,8 @@ void examine(LostWait& wait) {
   wait.stage.store(stage, std::memory_order_release);
 }
 
-// The entry of an object that has lost waiters, or had some that the cure removed; null for any other object. Examines
-// the object first if needed.
+// Returns the entry of an object that has lost waiters, or had some that the cure removed; null for any other object.
+// Examines the object first if needed.
 LostWait* find_examined(const volatile void* object, LockKind kind) {
   LostWait* const wait = find(reinterpret_cast<std::uint64_t>(object), kind);
   if (wait == nullptr) return nullptr;

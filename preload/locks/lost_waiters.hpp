@@ -1,8 +1,9 @@
 // Lost waiters: a forked child inherits condition variables and barriers that count waiting threads of its parent. The
-// child does not have these threads, so they never leave. Calls that wait until they leave hang: pthread_cond_destroy,
-// sometimes signal and broadcast, and the functions of barriers.
+// child does not have these threads, so they never leave. A call that waits until these threads leave never returns.
+// Such calls are pthread_cond_destroy, sometimes signal and broadcast, and the functions of barriers.
 //   At the fork only the addresses of the objects are noted. The memory of an object is read at the child's first
-//   operation on it: then it certainly is still such an object, and a child that only calls exec pays nothing.
+//   operation on the object. Then the object certainly is still a condition variable or barrier. A child that only
+//   calls exec pays nothing.
 #pragma once
 
 #include "forksight/trace/format.hpp"
@@ -13,7 +14,7 @@
 
 namespace forksight {
 
-// True in a child that may have inherited such objects, and before the shim is started. The hooks read it first.
+// True in a child that may have inherited such objects, and before the shim is started. The hooks read this flag first.
 extern bool g_sync_is_watched;
 
 // Called when the shim is started: sets g_sync_is_watched to false.

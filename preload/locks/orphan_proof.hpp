@@ -4,11 +4,11 @@
 //
 //   mutex: according to its memory, the owner is still the thread that held it at the fork, and no thread of the child
 //     has that id. The recursion count and type are as they were at the fork, so the mutex was not initialised again.
-//   rwlock, held by a writer: the same for its writer.
-//   rwlock, held by readers: it counts exactly as many readers as there are lost threads that are known to hold it, and
-//     no thread of the child holds it.
-//   spinlock, guard of a static: it is taken, no thread of the child holds it or is about to take it, and the shim
-//     knows all locks that threads of the child hold.
+//   rwlock, held by a writer: the same proof, with the writer as the owner.
+//   rwlock, held by readers: the lock counts exactly as many readers as there are lost threads that are known to hold
+//     it, and no thread of the child holds it.
+//   spinlock, guard of a static: the lock is taken, no thread of the child holds it or is about to take it, and the
+//     shim knows all locks that threads of the child hold.
 //   semaphore: as a spinlock. In addition, its initial value was one, no thread posted it without having taken it, and
 //     the child has no other thread that could post it.
 //   annotated lock: according to its annotations, a lost thread holds it.
@@ -34,7 +34,7 @@ LockState state_of(trace::LockKind kind, const void* memory);
 struct LostLock {
   std::uint64_t tagged;
   std::int32_t holder_tid;
-  std::uint32_t lost_readers;  // number of lost threads that hold it as readers
+  std::uint32_t lost_readers;  // number of lost threads that hold the lock as readers
   LockState state;             // of the lock, at the fork
 };
 

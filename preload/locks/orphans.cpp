@@ -146,7 +146,7 @@ bool collect_from(Slot& holder, std::uint64_t fork, std::int32_t tid_at_fork, bo
     if (orphan == nullptr) continue;
     orphan->by_forking_thread = is_forking;
     // If the thread took the lock several times, the lock is given to the child at its first entry. After that, the
-    // lock's owner is no longer the id of the fork, so nothing is done at the later entries.
+    // lock's owner is no longer the id that the thread had at the fork, so nothing is done at the later entries.
     orphan->given = is_forking && cures(trace::Cure::kSelfHeld) &&
                     give_to_child(const_cast<void*>(lock), lock_kind(entry.lock), tid_at_fork, lock_tid());
     found = true;
@@ -325,8 +325,8 @@ void touch_refused_unlock(const volatile void* lock, int result, const Site& sit
 void forget_acquired(const volatile void* lock, LockKind kind, const Site& site) {
   if (kind == LockKind::kRwlockRead) return;  // lost readers stay lost when another thread becomes a reader
   const Orphan* const given = find_given(lock);
-  // A count above 1 shows that the thread locked again a mutex that was given to it. If a child handler initialised the
-  // mutex again, and the thread takes it for the first time, nothing is recorded.
+  // A count above 1 shows that this is the second lock of a mutex that was given to the child. If a child handler
+  // initialised the mutex again, and the thread takes it for the first time, nothing is recorded.
   const bool is_relock = given != nullptr && lock_kind(given->tagged) == LockKind::kMutex &&
                          decode_lock<MutexMemory>(const_cast<const void*>(lock)).count > 1;
   if (is_relock) end_touch({append_touch(*given, trace::TouchKind::kLock, TouchAction::kGiven, 0, site)}, 0);

@@ -1,6 +1,6 @@
 // Locks that a forked child inherited, and that no thread of the child can unlock: threads that do not exist in the
-// child hold them, or the forking thread holds them under a thread id that it no longer has. This code is used only in
-// the child, and not on the fast path: an acquisition calls it after it has found its lock taken.
+// child hold them, or the forking thread holds them under a thread id that it no longer has. This code runs only in the
+// child, and not on the fast path. An acquisition calls it only if its lock is taken.
 #pragma once
 
 #include <cstdint>
@@ -25,13 +25,13 @@ struct Touch {
 Touch touch_lock(const volatile void* lock, trace::LockKind kind, bool timed, const Site& site, bool shared = false);
 // Records the result of the operation. Called when the operation has returned.
 void end_touch(const Touch& touch, int result);
-// Called when an unlock was refused. Records this if the forking thread held the lock at the fork.
+// Called when an unlock was refused. Records the refusal if the forking thread held the lock at the fork.
 void touch_refused_unlock(const volatile void* lock, int result, const Site& site);
 // Removes the lock from the orphans. `keep_readers`: lost readers of an annotated lock stay in the list, because the
 // thread that acquired the lock is a reader, too.
 void forget_orphan(const volatile void* lock, trace::LockKind kind, bool keep_readers = false);
-// Called when the child has acquired or released the lock with success, so that the lock is no longer an orphan. If
-// this was possible only because of --cure=self-held, it is recorded.
+// Called when the child has acquired or released the lock with success, so that the lock is no longer an orphan. An
+// operation that succeeded only because of --cure=self-held is recorded.
 void forget_acquired(const volatile void* lock, trace::LockKind kind, const Site& site);
 void forget_released(const volatile void* lock, const Site& site);
 // As forget_released(), but only for a lock that was given to the child (--cure=self-held).

@@ -1,9 +1,9 @@
 // Which semaphores are signals. A semaphore has no owner. If it is used as a lock, the same thread takes and posts it.
 // If it is used as a signal, or as a counter of items or free places, any thread posts it. Only a lock can be orphaned,
 // and only a lock may be cured.
-//   The table contains semaphores that are not locks: their initial value was not one, or a thread that had not taken
-//   the semaphore posted it. The hooks notice both facts outside of the fast path. All other semaphores count as locks
-//   and need no entry.
+//   The table contains semaphores that are not locks. A semaphore is entered if its initial value is not one, or if a
+//   thread posts it without having taken it. The hooks notice both facts outside of the fast path. All other semaphores
+//   count as locks and need no entry.
 #pragma once
 
 #include <semaphore.h>

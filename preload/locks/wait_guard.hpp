@@ -1,4 +1,4 @@
-// Notes in a thread's slot what the thread waits for. A fork records this for each thread that the child loses.
+// Notes in a thread's slot what the thread waits for. A fork records this wait for each thread that the child loses.
 #pragma once
 
 #include "loader/next.hpp"
@@ -15,7 +15,7 @@ struct NotedWait {
   // The mutex that is released during the wait; null: there is none, or the held array did not have it.
   pthread_mutex_t* mutex;
   Frame frame;
-  // What the thread waited for before: a signal handler may wait, too.
+  // What the thread waited for before this wait: the wait may be in a signal handler that interrupted another wait.
   trace::WaitKind outer_kind;
   std::uint64_t outer_object;
   Site outer_site;
@@ -23,7 +23,7 @@ struct NotedWait {
 };
 
 // Called after the wait. Removes the wait from the slot. If the wait was in a signal handler, the slot shows the
-// interrupted wait again. Pushes the mutex that was released for the wait on the held array. The thread holds this
+// interrupted wait again. Pushes the mutex that was released for the wait onto the held array. The thread holds this
 // mutex again, whatever the result of the wait is, and also after a cancellation.
 inline void leave_wait(NotedWait& wait) {
   wait.slot->wait_kind = trace::WaitKind::kNone;

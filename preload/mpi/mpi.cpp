@@ -40,7 +40,7 @@ struct Library {
   bool is_live;  // initialised and not finalised at the last fork
 };
 constinit Library g_libraries[kMpiWrappers] = {};
-// The function of UCX that took the slow path last; 0: none. It shows which library is UCX.
+// The function of UCX that took the slow path last; 0: none. This address shows which library is UCX.
 constinit std::atomic<std::uint64_t> g_ucx_function{0};
 constinit std::atomic<std::int32_t> g_ucx_contexts{0};
 

@@ -1,6 +1,6 @@
 // MPI and UCX: records the calls that a forked child makes although its parent had initialised the library. The shim
 // needs no header or library of MPI or UCX: it finds the functions by name in whatever library exports them. At a fork
-// it asks the library itself whether MPI is initialised.
+// the shim asks the library itself whether MPI is initialised.
 #pragma once
 
 #include <atomic>
@@ -31,8 +31,8 @@ extern std::atomic<bool> g_mpi_is_used;
 extern bool g_watch_mpi;
 
 bool is_mpi_name(const char* name);
-// The function to call instead of `function`, which has this name: a wrapper, or `function` itself if it is not
-// watched.
+// The function to call instead of `function`, which has this name: a wrapper, or `function` itself if the shim does not
+// watch it.
 std::uint64_t wrap_mpi(const char* name, std::uint64_t function);
 // The address of a wrapper. Defined in hooks_mpi.cpp.
 std::uint64_t mpi_wrapper(MpiEntry entry, std::uint32_t wrapper);
@@ -43,11 +43,11 @@ void note_mpi_use(MpiEntry entry, std::uint64_t function);
 // Counts the UCX contexts. Called when a context was made (1), or released (-1).
 void note_ucx(std::int32_t change);
 
-// Called in a watched child: writes and returns the record of this call; 0 if the child has called this function
-// before.
+// Called in a child for which g_watch_mpi is true. Writes the record of this call, and returns it; 0 if the child has
+// called this function before.
 std::uint64_t touch_mpi(MpiEntry entry, std::uint64_t function, const Site& site);
 
-// Remembers the library if it is an MPI, so that it is asked at a fork. Called by the library events
+// Remembers the library if it is an MPI, so that the shim asks it at a fork. Called by the library events
 // (loader/library_events.hpp).
 void recognise_mpi(const Module& module);
 void forget_mpi(const Module& module);

@@ -30,8 +30,8 @@ inline Call find(OmpEntry entry, std::uint64_t caller) {
   return {reinterpret_cast<void*>(function), runtime, {0, 0}};
 }
 
-// Finds the function to call, and the num_threads to ask for. The entry exists: otherwise the loader would have refused
-// to load the caller.
+// Finds the function to call, and the num_threads to ask for. The entry exists, because otherwise the loader would have
+// refused to load the caller.
 inline Call begin(const forksight::Region& region, const forksight::Site& site) {
   Call call = find(region.entry, site.pc);
   if (FORKSIGHT_UNLIKELY(call.function == nullptr)) __builtin_trap();
@@ -119,8 +119,8 @@ FORKSIGHT_EXPORT_VERSIONED(void, GOMP_parallel_end, ) {
 }
 
 // The program ends the pool itself. Threads of the pool that still exist do not count as a pool that a fork could lose.
-// Programs look these functions up with dlsym or as weak symbols. If there is no runtime, or it does not have the
-// function, the hook returns -1.
+// Programs look these functions up with dlsym or as weak symbols. If there is no runtime, or the runtime does not have
+// the function, the hook returns -1.
 FORKSIGHT_EXPORT_VERSIONED(int, omp_pause_resource_all, int kind) {
   return pause(find(OmpEntry::omp_pause_resource_all, FORKSIGHT_FRAME().site().pc), kind);
 }

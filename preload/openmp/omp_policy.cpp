@@ -161,8 +161,8 @@ void rebuild(const Runtime& runtime, const RuntimeAtFork& at_fork, std::uint32_t
 }
 
 // Finds the word in which the block differs from the block of a new thread. When a setting is first changed, libgomp
-// fills exactly one word: its pointer to the task that has all settings of the thread. Null unless exactly one word
-// differs.
+// fills exactly one word: its pointer to the task that has all settings of the thread. Returns null unless exactly one
+// word differs.
 std::uint64_t* find_settings(const Runtime& runtime, std::uint64_t block) {
   std::uint64_t* found = nullptr;
   for (std::size_t at = 0; at + sizeof(std::uint64_t) <= runtime.tls_bytes; at += sizeof(std::uint64_t)) {
@@ -180,7 +180,7 @@ std::uint64_t* find_settings(const Runtime& runtime, std::uint64_t block) {
 }
 
 // Restores the thread's settings (number of threads, schedule, thread limit, nesting, ...), which the rebuild has
-// reset. libgomp allocates here, so this must come after the allocator's own child handler.
+// reset. libgomp allocates here, so this function must run after the allocator's own child handler.
 void restore_settings(const Runtime& runtime, const RuntimeAtFork& at_fork, std::uint32_t index) {
   if (runtime.set_num_threads == nullptr) return;
   const bool is_fresh = is_block_kept(runtime) && find_settings(runtime, at_fork.tls_block) == nullptr;
@@ -210,8 +210,8 @@ void restore(std::uint32_t index, const RuntimeAtFork& at_fork) {
   if (!g_watches[index].is_restore_due || !runtime.present) return;
   g_watches[index].is_restore_due = false;
   if (at_fork.method == CureMethod::kRebuild) restore_settings(runtime, at_fork, index);
-  // omp_get_max_threads() must agree with the size of the teams. OpenBLAS calls it first, and then spins until the
-  // other threads of the team have come.
+  // omp_get_max_threads() must agree with the size of the teams. OpenBLAS calls this function first. Then it spins
+  // until the other threads of the team have come.
   if (at_fork.method == CureMethod::kClamp && runtime.set_num_threads != nullptr) runtime.set_num_threads(1);
 }
 

@@ -11,7 +11,7 @@
 
 namespace forksight {
 
-// True in a child whose forking thread lost a libgomp pool. The hooks of regions read this first.
+// True in a child whose forking thread lost a libgomp pool. The hooks of regions read this flag first.
 extern bool g_watch_regions;
 
 struct RegionGuard {
@@ -23,8 +23,8 @@ struct Region {
   std::uint32_t clause;    // num_threads; 0: none
   std::uint32_t sections;  // number of sections of a sections construct, else 0
 };
-// Called when a region is about to start in a watched child. Records a touch if the region needs the lost pool. Returns
-// how many threads the hook must ask for.
+// Called when a region is about to start in a child for which g_watch_regions is true. Records a touch if the region
+// needs the lost pool. Returns how many threads the hook must ask for.
 RegionGuard enter_watched_region(Runtime& runtime, const Region& region, const Site& site);
 void leave_watched_region(const RegionGuard& guard);
 // For a region that one call begins and another one ends: keeps the guard between the two calls. The thread may wait

@@ -15,8 +15,8 @@ namespace {
 constinit Runtime g_runtimes[kMaxRuntimes] = {};
 
 // A cache that maps a loaded object to the runtime that serves its callers. The first call from an object makes the
-// entry. It is written once, the value before the key. All entries are cleared after an object was unloaded. If all
-// entries are in use, the runtime of a further object is looked up at each of its calls.
+// entry. An entry is written once, and its `caller` is written last. All entries are cleared after an object was
+// unloaded. If all entries are in use, the runtime of a further object is looked up at each of its calls.
 struct CallerEntry {
   std::atomic<std::uint64_t> caller;  // identify(), 0: empty
   Runtime* runtime;
@@ -44,7 +44,7 @@ bool provides_gomp(const Module& module) { return module.runtime >= 0; }
 
 // The index of the first runtime among the objects that were loaded at start-up; -1: none. The loader searches these
 // objects before the caller's own libraries. Libraries that are opened later with RTLD_GLOBAL come after the objects of
-// the start-up. This file treats them like libraries that are opened without RTLD_GLOBAL.
+// the start-up. This file treats such libraries like libraries that are opened without RTLD_GLOBAL.
 int runtime_at_startup() {
   for (std::uint32_t i = 0; i < module_count() && module_at(i).is_permanent; ++i) {
     if (module_at(i).runtime >= 0) return module_at(i).runtime;
@@ -212,5 +212,5 @@ Team predict_team(const Runtime& runtime, std::uint32_t clause, std::uint32_t se
 
 }  // namespace forksight
 
-// Included after the list of hooks, because the list contains names that this header forbids.
+// Included after the list of hooks, because the list contains names that house_rules.hpp forbids.
 #include "guest/house_rules.hpp"

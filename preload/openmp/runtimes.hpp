@@ -47,7 +47,8 @@ struct Runtime {
 };
 
 // Called by the library events (loader/library_events.hpp). recognise_runtime() adds the module to the table of
-// runtimes if it is one. forget_runtime() removes it. forget_callers() forgets which runtime serves which object.
+// runtimes if the module is a runtime. forget_runtime() removes the module. forget_callers() forgets which runtime
+// serves which object.
 void recognise_runtime(Module& module);
 void forget_runtime(const Module& module);
 void forget_callers(bool some_are_gone);
@@ -63,8 +64,9 @@ std::uint64_t entry_of(Runtime& runtime, OmpEntry entry);
 // The address of the entry for a caller whose runtime is not known: asks the loader.
 std::uint64_t find_entry_by_loader(std::uint64_t caller, OmpEntry entry);
 
-// The number of living threads that the thread `creator_tid` made through this runtime. These are its pool without the
-// thread itself. Sets `first`, if it is not null, to the slot of one of them.
+// The number of living threads that the thread `creator_tid` made through this runtime. The pool of that thread
+// consists of these threads and of the thread itself. Sets `first`, if it is not null, to the slot of one of the
+// counted threads.
 std::uint32_t count_workers(const Runtime& runtime, std::int32_t creator_tid, Slot** first);
 std::uint32_t count_all_workers(const Runtime& runtime);
 // Called when the runtime has ended the pool of the thread `creator_tid` (omp_pause_resource_all). The workers no

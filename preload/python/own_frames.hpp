@@ -11,7 +11,7 @@ namespace forksight {
 
 // Offsets in the interpreter's structures; _Py_DebugOffsets has their names.
 struct OwnPythonLayout {
-  std::uint64_t runtime = 0;  // address of _PyRuntime; 0: none that is understood
+  std::uint64_t runtime = 0;  // address of _PyRuntime; 0: none, or its layout is not known
   std::uint32_t interpreters, interpreter_next, threads;
   std::uint32_t thread_next, thread_interpreter, thread_id, thread_frame;
   std::uint32_t frame_previous, frame_code, frame_instruction, frame_owner;

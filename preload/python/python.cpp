@@ -50,7 +50,7 @@ constexpr std::uint64_t kRestNs = 100'000'000;
 // records.
 constexpr std::uint64_t kRoomBytes = trace::kMaxTraceBytes / 4;
 
-// All of these are written only at recorded forks, by a thread that holds the GIL.
+// The following four variables are written only at recorded forks, by a thread that holds the GIL.
 constinit std::uint32_t g_recorded_forks = 0;
 constinit std::uint64_t g_last_ns = 0;
 constinit std::uint64_t g_last_stacks = 0;  // ref of the kPythonStacks record of this process's last recorded fork
@@ -178,8 +178,8 @@ ThreadState* state_with_gil() {
 
 void record_fork(std::uint64_t fork, ThreadState* own) {
   const DumpedText text(Threads::kAll, own);
-  // If the last record of this process has the same stacks, it is used again. If not, the last record of any process of
-  // the trace is used again, if that has the same stacks.
+  // If the last record of this process has the same stacks, it is used again. Otherwise the last record of any process
+  // of the trace is used again, if that record has the same stacks.
   std::atomic<std::uint64_t>& of_all = last_python_stacks();
   const std::uint64_t others = of_all.load(std::memory_order_acquire);
   if (!text.is_that_of(g_last_stacks)) {
@@ -206,7 +206,8 @@ void recognise_python(const Module& module) {
   look_up(view, "PyGILState_GetThisThreadState", python.own_state);
   look_up(view, "_PyThreadState_UncheckedGet", python.attached_state);
   if (python.attached_state == nullptr) look_up(view, "PyThreadState_GetUnchecked", python.attached_state);
-  // Builds without the GIL export this. They are left out, because other threads run while the calling thread reads.
+  // Builds without the GIL export this function. The shim leaves such builds out, because their other threads run while
+  // the calling thread reads.
   const bool is_free_threaded = view.find_function("_Py_MergeZeroLocalRefcount") != 0;
   if (python.own_state == nullptr || python.attached_state == nullptr) return;
   if (is_free_threaded) return;

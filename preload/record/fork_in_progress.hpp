@@ -14,20 +14,20 @@ struct Fork {
   ForkKind kind;
   std::uint32_t flags;     // trace::ForkFlag
   std::uint64_t record;    // ref to the kFork record; 0: not written, or not yet
-  std::uint32_t runtimes;  // number of kRuntime records that belong to it
+  std::uint32_t runtimes;  // number of kRuntime records that belong to the fork
   std::uint32_t tasks;     // threads according to the kernel, this one included; 0: the kernel was not asked
 };
 
-// A participant is a struct in namespace at_fork. For each step that its row names it has a static function of the
-// step's name: enters() for kEnters, and so on.
+// A participant is a struct in namespace at_fork. For each step that its row names, the struct has a static function of
+// the step's name: enters() for kEnters, and so on.
 enum ForkStep : std::uint32_t {
   // bool tells(): true if there is something to record about a fork, also in a process with one thread. Called at every
   // fork that is not kBypassed, in the order of the list, until one participant returns true.
   kTells = 1U << 0U,
   // void counts(): called in the shim's prepare handler, even if there is nothing to record about the fork.
   kCounts = 1U << 10U,
-  // void enters(const Fork&): called at the beginning of fork(), before any atfork handler. May call foreign code. For
-  // kInLibc it is called in the shim's own prepare handler, which runs last. Not called for kBypassed.
+  // void enters(const Fork&): called at the beginning of fork(), before any atfork handler. May call foreign code. At a
+  // kInLibc fork, enters() is called in the shim's own prepare handler, which runs last. Not called for kBypassed.
   kEnters = 1U << 1U,
   // void prepares(Fork&): called in the shim's prepare handler, before the fork's record is written.
   kPrepares = 1U << 2U,

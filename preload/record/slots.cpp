@@ -45,8 +45,8 @@ bool claim(Slot& slot, SlotState from) {
 
 // Claims a slot whose thread does not exist in this process: the kernel confirms that the thread has ended, or the slot
 // belongs to a thread of the parent. The slot of a thread that ended with locks held is kept until the table is full,
-// because only the slot shows who holds them. `any_state`: the table is full. `budget`: how often the kernel may still
-// be asked about a thread whose end no hook sees.
+// because only the slot shows who holds the locks. `any_state`: the table is full. `budget`: how often the kernel may
+// still be asked about a thread whose end no hook sees.
 bool claim_dead(Slot& slot, std::int32_t pid, bool any_state, std::uint32_t& budget) {
   const SlotState state = slot.state.load(std::memory_order_acquire);
   if (state == SlotState::kFree || state == SlotState::kReserved) return false;

@@ -1,12 +1,12 @@
-// One slot for each thread: its identity and the locks that it holds. All slots are in private memory, so a forked
-// child has a frozen copy of every thread's slot at the instant of the fork. The first slots are part of the library.
-// More are mapped only when there are more threads, because a program may have little address space, or lock all of its
-// memory.
-//   Only its own thread writes the held array of a slot. A forked child reads the frozen arrays of the parent's
-//   threads. Two kinds of code read arrays of living threads: a forking thread, which counts the entries, and two files
-//   that expect an array to change while they read it (handler_wait.cpp, orphan_proof.cpp). In the child, the epoch of
-//   a slot shows whether it belongs to another thread of the parent. Such a slot can be read until it is reused, and
-//   nothing needs to be cleared after a fork.
+// A slot contains what the shim knows about one thread, for example its identity and the locks that it holds. All slots
+// are in private memory, so a forked child has a frozen copy of every thread's slot at the instant of the fork. The
+// first slots are part of the library. Further slots are mapped only when there are more threads, because a program may
+// have little address space, or lock all of its memory.
+//   Only the thread of a slot writes the slot's held array (`held`). A forked child reads the frozen arrays of the
+//   parent's threads. Two kinds of code read arrays of living threads: a forking thread, which counts the entries, and
+//   two files that expect an array to change while they read it (handler_wait.cpp, orphan_proof.cpp). In the child, the
+//   epoch of a slot shows whether it belongs to another thread of the parent. Such a slot can be read until it is
+//   reused, and nothing needs to be cleared after a fork.
 #pragma once
 
 #include <atomic>
@@ -65,7 +65,7 @@ struct RuntimeAtFork {
   std::uint64_t tls_block;  // the thread's TLS block of the runtime, 0: none
   std::uint32_t workers_before;
   std::uint32_t workers_lost;
-  trace::CureMethod method;  // this and `result` are valid if `due` is true
+  trace::CureMethod method;  // `method` and `result` are valid if `due` is true
   trace::CureResult result;
   bool due;          // the pool needs a cure: `result` says whether it is applied or refused
   bool is_quiesced;  // the pool was ended at the beginning of fork()
@@ -108,7 +108,7 @@ struct Slot {
   // The number of calls that the thread is inside of. If `calls` has fewer entries, the innermost calls are not kept.
   std::uint32_t call_depth;
   std::uint32_t call_serial;     // number of the outermost call; it differs for each outermost call
-  std::uint32_t call_outlasted;  // the call_serial of a call that a fork waited for in vain
+  std::uint32_t call_outlasted;  // the call_serial of a call that did not end while a fork waited for it
   bool is_closing_holes;         // the thread is moving entries of `held`
   HeldLock* moving_from;         // the entry that is being moved; null: none; see is_moved()
   HeldLock* moving_to;
@@ -138,7 +138,7 @@ struct Slot {
   std::uint32_t handler_depth;  // atfork handlers that this thread is inside of
   std::uint32_t held_at_entry;  // locks held when fork() was entered; valid while fork_site.pc is not 0
   std::uint64_t life;           // see foresight/lives.hpp; 0: none yet
-  std::uint64_t moment;         // valid if it has a life
+  std::uint64_t moment;         // valid if `life` is not 0
   std::uint64_t life_record;    // ref of the kThreadLife record; 0: none
   std::uint32_t lived_count;    // number of slots that `lived_at_entry` covers
   RuntimeAtFork runtimes[kMaxRuntimes];
@@ -181,7 +181,7 @@ extern std::uint32_t g_slow_locks;
 inline Slot* fast_slot(Slot* slot) { return g_slow_locks != 0 ? nullptr : slot; }
 // A thread inside of a handler takes the slow path of every lock, and records what it waits for before it blocks.
 inline bool is_in_handler(const Slot* slot) { return slot != nullptr && slot->handler_depth != 0; }
-// The epoch of this process: one more than its parent's; 0 before the shim has started.
+// The epoch of this process: one more than the epoch of its parent; 0 before the shim has started.
 extern std::uint32_t g_epoch;
 inline std::uint32_t epoch() { return g_epoch; }
 void begin_next_epoch();

@@ -1,5 +1,5 @@
-// Events: threads were made, joined or ended. slots.cpp and the hooks of threads send them; observers.def lists the
-// receivers.
+// Events: threads were made, joined or ended. slots.cpp and the hooks of threads send these events. observers.def lists
+// the receivers.
 #pragma once
 
 #include "record/slots.hpp"
@@ -10,8 +10,8 @@ namespace forksight {
 void thread_created(Slot& slot);
 // The calling thread owns `slot` and is about to run its start routine.
 void thread_begun(Slot& slot);
-// A thread was made. `life` is the life_record of its slot. Its pthread_t was written to `at`. If the thread has ended
-// by now, its slot may belong to another thread, and the memory at `at` may be gone.
+// A thread was made. `life` is the life_record of its slot. The pthread_t of the thread was written to `at`. If the
+// thread has ended by now, its slot may belong to another thread, and the memory at `at` may be gone.
 void thread_made(std::uint64_t life, const void* at);
 // The calling thread was not made through the hooks.
 void foreign_thread_noticed();

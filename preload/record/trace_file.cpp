@@ -262,7 +262,7 @@ bool create_file() {
     sys::unlink(g_path);
     return false;
   }
-  // The first record is written before any other process can write: the words are still zero.
+  // No other process has this file yet, so the words are still zero.
   auto* const first = reinterpret_cast<RecordHeader*>(created.memory + kFirstRecord);
   first->pid = sys::getpid();
   first->tid = sys::gettid();
@@ -283,7 +283,7 @@ bool open_trace() {
   if (trace_is_open()) return true;
   if (g_config.out[0] == '\0' || g_refused.load(std::memory_order_relaxed)) return false;
   // If two threads make the first forks of the process at the same time, one of them creates the file. The fork of the
-  // other is not recorded.
+  // other thread is not recorded.
   if (!g_opening.take()) return false;
   const bool opened = trace_is_open() || create_file();
   if (!opened) g_refused.store(true, std::memory_order_relaxed);

@@ -1,8 +1,9 @@
 // The trace file, mapped into memory. Its contents are not trusted: a forked child that gave up its rights can write to
-// it, and so can a stray store of the program. So this process keeps private values of where the file is mapped, how
-// many bytes of it are reserved, and where its last known record ends. A word of the file is never used as an address,
-// a length or a bound before it was checked against these values. A process that spoils the file harms only the trace.
-//   All of it is async-signal-safe and fork-child-safe.
+// the file, and so can a stray store of the program. So this process keeps private values of where the file is mapped,
+// how many bytes of it are reserved, and where its last known record ends. A word of the file is never used as an
+// address, a length or a bound before it was checked against these values. A process that spoils the file harms only
+// the trace.
+//   All functions of this file are async-signal-safe and fork-child-safe.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,7 @@ namespace forksight {
 enum class Importance { kFact, kFinding };
 
 bool trace_is_open();
-// Creates the file if the configuration asks for one and there is none yet. If it cannot be created, nothing is
+// Creates the file if the configuration asks for one and there is none yet. If the file cannot be created, nothing is
 // recorded, now or later. Returns trace_is_open().
 bool open_trace();
 
@@ -57,7 +58,7 @@ T* find_record_with(std::uint64_t reference, trace::RecordType type, std::size_t
 }
 
 // References to the stacks that the processes of this trace have written recently; null without a trace. Other
-// processes write them, too, so they must be checked.
+// processes write these references, too, so the references must be checked.
 trace::RecentRecord* recent_stacks();
 // Counts a fork of this trace, and returns its number: 1 for the first fork; 0 without a trace. Other processes may
 // have changed the numbers that these functions return.

@@ -35,7 +35,7 @@ std::uint64_t read_start_ticks() {
   sys::close(fd);
   if (got.bytes == 0 || !got.is_whole) return 0;  // a number that is cut off would be a wrong number
   text[got.bytes] = '\0';
-  // Field 2 is the name in parentheses, which may contain anything; field 3 follows the last ')'. The start time is
+  // Field 2 is the name in parentheses, which may contain anything. Field 3 follows the last ')'. The start time is
   // field 22.
   const char* at = strrchr(text, ')');
   for (int field = 2; at != nullptr && field < 22; ++field) at = strchr(at + 1, ' ');

@@ -26,7 +26,7 @@ class Record {
   T* as() const {
     return reinterpret_cast<T*>(payload_);
   }
-  // Publishes the record; returns its reference.
+  // Publishes the record, and returns the reference of the record.
   std::uint64_t commit();
 
  private:

@@ -1,6 +1,6 @@
-// The hooks of functions by which a program gives up rights. The trace file is created before such a call: afterwards
-// its folder may be out of reach, or a filter may forbid the calls that create a file. If a program installs a seccomp
-// filter, the shim reads the filter to find out which system calls the shim may still make.
+// The hooks of functions by which a program gives up rights. The trace file is created before such a call, because
+// afterwards the folder of the file may be out of reach, or a filter may forbid the calls that create a file. If a
+// program installs a seccomp filter, the shim reads the filter to find out which system calls the shim may still make.
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ namespace forksight {
 
 namespace {
 
-// False in a child of vfork(): it gives up its own rights, but it runs in its parent's memory.
+// False in a child of vfork(): the child gives up only its own rights, but runs in its parent's memory.
 bool is_own_process() { return !is_vfork_child(); }
 
 // Creates the trace file while that is possible, with room for later records.

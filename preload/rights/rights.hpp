@@ -6,7 +6,7 @@ namespace forksight {
 
 // A seccomp filter that the program is about to install.
 struct Filter {
-  bool confines;    // false: a child of vfork() installs it, so it does not confine the process that has this memory
+  bool confines;    // false: a child of vfork() installs the filter, so the filter does not confine its parent
   bool is_strict;   // strict mode, which also forbids the time stamp counter
   CallSet refused;  // the calls that the shim must not make under the filter
 };

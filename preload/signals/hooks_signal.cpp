@@ -1,8 +1,8 @@
 // The hooks of functions that wait for signals. sigwait(), sigwaitinfo() and sigtimedwait() note the wait in the
 // thread's slot, so that a fork can record which signals its lost threads waited for. The fork reads the set of signals
-// from the memory of the waiting thread. All hooks here, also those of sigsuspend() and pause(), do another check in a
-// child: whether it waits without a deadline, and only for signals of timers that it lost at its fork. They record such
-// a wait before the child blocks.
+// from the memory of the waiting thread. In a child, all hooks here, also those of sigsuspend() and pause(), do another
+// check: whether the child waits without a deadline, and only for signals of timers that it lost at its fork. They
+// record such a wait before the child blocks.
 #include <signal.h>
 #include <unistd.h>
 

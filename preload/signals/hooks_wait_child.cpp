@@ -1,6 +1,6 @@
 // The hooks of functions that wait for children. They record which children ended by a crash. An ended child cannot
-// record this itself, and `forksight run` does not learn it: the kernel gives the status of a child only to its parent.
-// Nothing is recorded if there is no trace yet.
+// record this itself, and `forksight run` does not learn how the child ended, because the kernel gives the status of a
+// child only to its parent. Nothing is recorded if there is no trace yet.
 #include <sys/resource.h>
 #include <sys/wait.h>
 

@@ -25,7 +25,7 @@ constexpr std::uint32_t kMaxRecordedForks = 64;
 constexpr std::uint32_t kMaxTouches = 16;
 constexpr std::size_t kStackBytes = 16U << 10U;
 constexpr std::uint64_t kSecond = 1'000'000'000;
-constexpr int kFirstOfLibc = 32;  // 32 and 33 are libc's own, and no wait for a signal includes them
+constexpr int kFirstOfLibc = 32;  // the signals 32 and 33 belong to libc, and no wait for a signal includes them
 constexpr int kLastOfLibc = 33;
 
 constexpr std::uint64_t bit_of(int number) { return std::uint64_t{1} << static_cast<unsigned>(number - 1); }
@@ -34,8 +34,8 @@ FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_armed = 0;     // signals of
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_armed_at = 0;  // ref of that fork
 FORKSIGHT_WRITTEN_AT_FORK constinit bool g_is_recorded = false;    // that fork was recorded and is in progress
 constinit std::uint64_t g_lost_at = 0;                             // ref of the fork at which this process lost timers
-// The process that lost the timers. A child whose fork was not seen inherits this value and those above, but has
-// another pid.
+// The process that lost the timers. A child whose fork the shim did not see inherits g_loser and the variables above,
+// but has another pid.
 constinit std::int32_t g_loser = 0;
 constinit std::atomic<std::uint32_t> g_touches{0};
 constinit std::uint32_t g_recorded_forks = 0;

@@ -1,6 +1,6 @@
-// Timers that send signals. A forked child does not have the timers of its parent. If it waits only for their signals,
-// it waits for ever, unless a process sends it such a signal. The shim asks the kernel which timers are armed at a
-// fork, and again when a child waits. The shim does nothing when the program sets a timer.
+// Timers that send signals. A forked child does not have the timers of its parent. A child that waits only for signals
+// of these timers waits for ever, unless a process sends it such a signal. At a fork, and again when a child waits, the
+// shim asks the kernel which timers are armed. The shim does nothing when the program sets a timer.
 #pragma once
 
 #include <cstdint>

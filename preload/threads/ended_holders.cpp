@@ -11,7 +11,7 @@ namespace {
 
 // True if the thread with this id still holds the lock of the entry. Only mutexes and rwlocks count. Semaphores and
 // spinlocks record no owner, and often another thread posts a semaphore. A read lock is still held if the rwlock has
-// any readers: only this thread could have released its own read lock.
+// any readers, because only this thread could have released its own read lock.
 bool is_owned(const HeldLock& entry, std::int32_t tid) {
   const auto* lock = reinterpret_cast<const void*>(lock_address(entry.lock));
   if (entry.lock == 0) return false;

@@ -40,7 +40,8 @@ __attribute__((noinline)) std::uint64_t read_signals(const Slot& slot) {
   return slot.wait_kind == trace::WaitKind::kSignals ? signals : 0;
 }
 
-// For a join, the tid of the awaited thread; for signals, their set.
+// Returns what the thread waits for: for a join the tid of the awaited thread, for signals the set of signals, for
+// another wait the address of the object.
 std::uint64_t awaited_object(const Slot& slot) {
   if (slot.wait_kind == trace::WaitKind::kNone) return 0;
   if (slot.wait_kind == trace::WaitKind::kSignals) return read_signals(slot);
@@ -105,8 +106,8 @@ bool at_fork::Threads::tells() { return fork_is_watched(); }
 
 // Notes which threads live now. A thread that ends during the other libraries' prepare handlers is not lost.
 void at_fork::Threads::enters(const Fork& fork) {
-  // In a fork of the kind kInLibc, the shim calls this only after the other libraries' prepare handlers. So this cannot
-  // tell which threads lived before them.
+  // In a fork of the kind kInLibc, the shim calls this only after the other libraries' prepare handlers. So this
+  // function could not tell which threads lived before these handlers.
   if (fork.kind != ForkKind::kWrapper) return;
   Slot* const self = &fork.self;
   end_slots_of_gone_threads(self, false);

@@ -18,11 +18,11 @@ using namespace forksight;
 
 namespace {
 
-// Called when the start routine has ended. Destructors of thread-local data run after this, and may take locks: the
+// Called when the start routine has ended. Destructors of thread-local data run after this, and may take locks. So the
 // slot belongs to the thread until the kernel confirms that the thread has ended.
 void leave_thread(void* slot) { end_slot(static_cast<Slot*>(slot)); }
 
-// The function with which every thread begins that is made through the hooks. If the thread ends by pthread_exit or by
+// Every thread that is made through the hooks begins with this function. If the thread ends by pthread_exit or by
 // cancellation, the unwinder passes through this frame, and the clean-up runs. C11's start routine returns an int,
 // which libc reads from the same register as a pointer.
 template <class Result>

@@ -1,5 +1,5 @@
-// Futex waits of a forked child that only a lost thread could have ended. They are not waits for a lock that the shim
-// knows: the child waits on a futex that none of its threads can wake. Used only in the child, before a wait that
+// Futex waits of a forked child that only a lost thread could have ended. Such a wait is not a wait for a lock that the
+// shim knows. The child waits on a futex that none of its threads can wake. Used only in the child, before a wait that
 // blocks.
 #pragma once
 

@@ -14,8 +14,8 @@
  *     ...
  *   }
  *
- * The address identifies the lock. The text is the name of this kind of lock in reports; it must be a constant or live
- * as long as the program. A lock must be released by the thread that acquired it. All annotations are
+ * The address identifies the lock. The text is the name of this kind of lock in reports. It must be a constant, or must
+ * live as long as the program. A lock must be released by the thread that acquired it. All annotations are
  * async-signal-safe, keep errno, and may be called in a forked child. None of them blocks.
  */
 #ifndef FORKSIGHT_ANNOTATE_H
@@ -24,7 +24,7 @@
 /* Flags of an acquisition. */
 #define FORKSIGHT_EXCLUSIVE 0U
 #define FORKSIGHT_SHARED 1U /* a reader: others may read at the same time */
-#define FORKSIGHT_TIMED 2U  /* the wait has a deadline; when it passes, call FORKSIGHT_LOCK_GAVE_UP */
+#define FORKSIGHT_TIMED 2U  /* the wait has a deadline; when the deadline passes, call FORKSIGHT_LOCK_GAVE_UP */
 
 #ifdef __cplusplus
 extern "C" {
@@ -67,7 +67,7 @@ void forksight_lock_gave_up(const volatile void* lock) __attribute__((weak));
 
 /* The thread found the lock taken and is about to wait for it. */
 #define FORKSIGHT_LOCK_WAITING(lock, name) FORKSIGHT_LOCK_WAITING_AS(lock, name, FORKSIGHT_EXCLUSIVE)
-/* The thread has the lock now, with or without a wait. Call it once for each release. */
+/* The thread has the lock now, with or without a wait. Call this macro once for each release. */
 #define FORKSIGHT_LOCK_ACQUIRED(lock, name) FORKSIGHT_LOCK_ACQUIRED_AS(lock, name, FORKSIGHT_EXCLUSIVE)
 /* The thread is about to release the lock. */
 #define FORKSIGHT_LOCK_RELEASED(lock) FORKSIGHT_CALL_(forksight_lock_released, ((lock)))
