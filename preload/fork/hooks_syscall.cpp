@@ -110,6 +110,7 @@ extern "C" [[gnu::visibility("hidden"), gnu::used]] long forksight_change_filter
   const auto real = reinterpret_cast<Syscall>(forksight_next_syscall);
   const bool by_prctl = number == SYS_prctl;
   const bool installs = by_prctl ? a == PR_SET_SECCOMP : a == SECCOMP_SET_MODE_FILTER || a == SECCOMP_SET_MODE_STRICT;
+  if (by_prctl && a == PR_SET_TSC) counter_is_about_to_change(static_cast<unsigned long>(b));
   if (!installs) return real(number, a, b, c, d, e);
   const long of_seccomp = a == SECCOMP_SET_MODE_FILTER ? SECCOMP_MODE_FILTER : SECCOMP_MODE_STRICT;
   const Filter filter =

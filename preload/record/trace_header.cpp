@@ -47,7 +47,8 @@ std::uint64_t read_start_ticks() {
 }
 
 void fill_identity(TraceHeader& head) {
-  memcpy(head.host, host_name(), sizeof head.host - 1);
+  const char* const host = host_name();
+  memcpy(head.host, host, strnlen(host, sizeof head.host - 1));
   const std::size_t exe = read_executable_path(head.exe, sizeof head.exe);
   if (exe == sizeof head.exe) head.flags |= trace::kExeCut;
   head.exe[exe == sizeof head.exe ? exe - 1 : exe] = '\0';

@@ -56,6 +56,10 @@ void filter_was_installed(const Filter& filter) {
   if (filter.is_strict) g_may_read_clock = false;
 }
 
+void counter_is_about_to_change(unsigned long mode) {
+  if (mode != PR_TSC_ENABLE && is_own_process()) g_may_read_clock = false;
+}
+
 }  // namespace forksight
 
 using namespace forksight;
@@ -87,7 +91,7 @@ FORKSIGHT_EXPORT(int, chroot, const char* path) {
 
 // libc declares prctl() with an ellipsis. All arguments that a caller may have given are passed on.
 FORKSIGHT_EXPORT(int, prctl, int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d) {
-  if (option == PR_SET_TSC && a != PR_TSC_ENABLE && is_own_process()) g_may_read_clock = false;
+  if (option == PR_SET_TSC) counter_is_about_to_change(a);
   if (FORKSIGHT_LIKELY(option != PR_SET_SECCOMP)) return FORKSIGHT_LAZY_NEXT(prctl)(option, a, b, c, d);
   const Filter filter = read_new_filter(a, reinterpret_cast<const void*>(b));
   const int result = FORKSIGHT_LAZY_NEXT(prctl)(option, a, b, c, d);

@@ -76,8 +76,17 @@ static void without_counter(void) {
   in_child(do_nothing);
 }
 
+static void without_counter_by_syscall(void) {
+  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  SHOW(syscall(SYS_prctl, PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0));
+  SHOW(pthread_mutex_lock(&mutex));
+  SHOW(pthread_mutex_unlock(&mutex));
+  in_child(do_nothing);
+}
+
 PROBE_IN(filters, ANYWHERE & ~(IN_HANDLER | IN_KEY_DESTRUCTOR | IN_CLEANUP)) {
   in_child(filter_one_call);
   in_child(strict_mode);
   in_child(without_counter);
+  in_child(without_counter_by_syscall);
 }
