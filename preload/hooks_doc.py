@@ -19,7 +19,7 @@ result of that function. No hook allocates memory, takes a lock that could be he
 """
 
 LATE = """
-Each of the following hooks finds the real function itself: the function may come with a library that is loaded later, the
+Each of the following hooks finds the real function itself, because the function may come with a library that is loaded later, the
 hook must continue with a jump, or only few programs call the function.
 
 | function | contract |
@@ -38,7 +38,7 @@ LIBC = """
 
 In a process that has had a second thread, each of these hooks marks that its thread is inside of the function, and where
 the function was called. If another thread of the parent was inside of a function that takes the same lock, the child
-records the call before it makes it. With `--cure=quiesce-libc` the call waits, for a bounded time, while another thread
+records the call beforehand. With `--cure=quiesce-libc` the call waits, for a bounded time, while another thread
 forks.
 
 | locks | functions |
@@ -50,7 +50,7 @@ OMP = """
 
 Entry points of OpenMP runtimes, called by code that GCC compiled. Each call goes on to the runtime that its caller's
 object would have been bound to. In a child whose forking thread lost a libgomp pool the region is recorded before it is
-entered, or held at one thread (`--omp=clamp`). After `omp_pause_resource` or `omp_pause_resource_all` the shim knows that
+entered, or limited to one thread (`--omp=clamp`). After `omp_pause_resource` or `omp_pause_resource_all` the shim knows that
 the calling thread has no pool. Without a runtime these two functions fail.
 
 """
