@@ -1,5 +1,5 @@
-"""forksight for Python environments: the command and its shim as files of this package, a plugin for
-pytest, and a queue in shared memory."""
+"""The Python package of forksight. It has a plugin for pytest and a queue in shared memory. The wheel also contains the
+command `forksight` and the shim."""
 import os
 import shutil
 import sys
@@ -9,8 +9,9 @@ PROGRAM = Path(__file__).resolve().parent / "native" / "bin" / "forksight"
 
 
 def find_command():
-    """Returns the path of the command `forksight`, or None. The command is the one that $FORKSIGHT names if that variable is set.
-    Otherwise it is the command in this package, or, if this package has none, the first command `forksight` in PATH."""
+    """Returns the path of the command `forksight`, or None if there is no such command. If the environment variable
+    FORKSIGHT is set, it names the command. Otherwise the command in this package is taken. If the package has no
+    command, the first `forksight` in PATH is taken."""
     named = os.environ.get("FORKSIGHT")
     if named:
         return shutil.which(named)
@@ -18,7 +19,8 @@ def find_command():
 
 
 def main():
-    """Replaces this process by the command, with the same arguments."""
+    """Replaces this process by the command `forksight` of this package. The command gets the arguments of this
+    process."""
     try:
         os.execv(PROGRAM, [str(PROGRAM), *sys.argv[1:]])
     except OSError as error:

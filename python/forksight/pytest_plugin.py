@@ -1,8 +1,11 @@
-"""A plugin for pytest: a test that hangs fails, with the explanation of `forksight why`, and the session goes on.
+"""A plugin for pytest. If a test hangs, the plugin makes the test fail, with the text of `forksight why` as the
+explanation. The session then continues with the next test.
 
-The plugin tells a watcher, which is a process of its own, when each phase of each test begins and ends. If a phase does not
-end, the watcher explains it and then sends a signal to pytest. The handler of that signal raises an exception in the main
-thread. The plugin starts no thread: with one more thread in the process, every fork of a test would be a hazard.
+The plugin starts a watcher, which is a process of its own (pytest_watcher.py). A phase is the collection of the tests,
+a setup, call or teardown of a test, or the exit of pytest. The plugin tells the watcher when each phase begins and
+ends. If a phase takes longer than the limit, the watcher writes an explanation into a file, and then sends a signal to
+pytest. The plugin's handler of this signal runs in the main thread, and raises an exception there. The plugin starts no
+thread: in a process with a second thread, every fork of a test would be a hazard.
 """
 import ctypes
 import json
@@ -19,7 +22,7 @@ from forksight import find_command
 from forksight.pytest_watcher import file_name
 
 DEFAULT_SECONDS = 300.0
-MARK = "FORKSIGHT_PYTEST"  # this variable is set if pytest has been started again under the shim
+MARK = "FORKSIGHT_PYTEST"  # set in the environment of the pytest that the plugin has started again under the shim
 SIGNALS = (51, 50, 49, 48)  # real-time signals that the shim does not use
 PR_SET_PTRACER = 0x59616D61
 
@@ -59,7 +62,8 @@ def is_under_shim():
 
 
 def shim_environment(command, settings):
-    """Returns the variables that `forksight run` sets for the command that it starts. Returns {} if `forksight run` fails."""
+    """Returns the environment variables that `forksight run` sets for its command, but with a new folder as
+    FORKSIGHT_OUT. Returns {} if `forksight run` fails."""
     cure = "auto" if settings.mode == "auto" else "none"
     asked = subprocess.run([command, "run", "-q", "--cure", cure, "--out", settings.out, "--", "env", "-0"], stdin=subprocess.DEVNULL,
                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
@@ -67,7 +71,8 @@ def shim_environment(command, settings):
     found = {name: value for name, _, value in pairs if name.startswith("FORKSIGHT_") or name in ("LD_PRELOAD", "ASAN_OPTIONS")}
     if asked.returncode != 0 or "LD_PRELOAD" not in found:
         return {}
-    # With this variable the shim handles a signal. A handler could end any wait, so no hang could be proven any more.
+    # If this variable is set, the shim installs a signal handler. A handler could end any wait, so `forksight why`
+    # could not prove a hang.
     found.pop("FORKSIGHT_PYTHON_SIGNAL", None)
     folder = os.path.join(settings.out, f"pytest-run-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}")
     os.makedirs(folder, exist_ok=True)
@@ -75,7 +80,8 @@ def shim_environment(command, settings):
 
 
 def is_pytest_itself(config):
-    """True if this process runs only pytest, so that pytest can be started again without doing anything twice."""
+    """Returns True if this process runs nothing but pytest. Only then can the plugin start pytest again without doing
+    something else twice."""
     return list(config.invocation_params.args) == sys.argv[1:] and len(os.listdir("/proc/self/task")) == 1
 
 
@@ -155,21 +161,22 @@ class Plugin:
             return ""
 
     def allow_watcher(self):
-        # With kernel.yama.ptrace_scope 1, a process that is no ancestor may examine this process only after this call. Without
-        # Yama the call fails, and is not needed.
+        # The watcher is no ancestor of this process. If kernel.yama.ptrace_scope is 1, the watcher may examine this
+        # process only after this call. A kernel without Yama needs no such permission, and the call fails there.
         self.prctl(PR_SET_PTRACER, ctypes.c_ulong(self.watcher), 0, 0, 0)
 
     def in_child(self):
         self.allow_watcher()
         try:
-            # A handler could end any wait of the child, so no hang of the child could be proven.
+            # The child gives up the plugin's signal handler: a handler could end any wait, so no hang of the child
+            # could be proven.
             signal.signal(self.signal, signal.SIG_DFL)
         except ValueError:
             pass
 
     def send(self, **message):
-        # A forked child sends nothing. A test may have closed the plugin's descriptor. The descriptor's number may then belong
-        # to another file, which has a different identity. The plugin then sends nothing either.
+        # A forked child sends nothing. If a test has closed the descriptor `tell`, its number may belong to another
+        # file now. That file has a different identity, and the plugin must not write into it.
         if os.getpid() != self.pid:
             return
         try:
@@ -194,7 +201,7 @@ class Plugin:
         if not lines or os.getpid() != self.pid:
             return
         token, _, path = lines[-1].partition(" ")
-        if int(token) != self.active:  # the phase has ended since
+        if int(token) != self.active:  # the explanation is about a phase that has ended meanwhile
             return
         self.send(kind="caught", token=self.active)
         if self.when == "exit":
@@ -237,7 +244,7 @@ class Plugin:
         outcome = yield
         report = outcome.get_result()
         text = self.explained.pop((item.nodeid, call.when), None)
-        # The test may have caught the exception of the handler, or raised another one because of it.
+        # The test may have caught the exception that on_signal() raised, or may have raised another exception instead.
         if text is not None and (not report.failed or text not in str(report.longrepr)):
             report.outcome = "failed"
             report.longrepr = text if report.longrepr is None else f"{report.longrepr}\n\n{text}"
@@ -249,7 +256,8 @@ class Plugin:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem, report):
-        """If the watcher of an xdist worker had to end that worker, adds the explanation to the report about the worker."""
+        """Called when an xdist worker has crashed. If the watcher of that worker has killed it, adds the watcher's
+        explanation to the report."""
         path = os.path.join(self.settings.out, file_name(crashitem))
         try:
             if os.stat(path).st_mtime >= self.began - 1:
@@ -268,9 +276,9 @@ class Plugin:
 
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self):
-        # A worker of xdist that has run its tests sleeps until the other workers have run theirs. Its exit begins when its
-        # interpreter ends. Before Python 3.9 the plugin cannot learn when that is, so it does not watch the exit of a worker
-        # there.
+        # An xdist worker that has run its tests sleeps until the other workers have run theirs. So its exit begins only
+        # when its interpreter ends. Before Python 3.9 no function can be called at that time. With such a Python, the
+        # plugin does not watch the exit of a worker.
         if not self.is_worker:
             self.begin_exit()
         elif hasattr(threading, "_register_atexit"):

@@ -1,9 +1,10 @@
-"""Watches one pytest process and ends processes that hang. This is a program of its own, which `pytest_plugin` starts.
+"""This program watches one pytest process, and ends processes that hang. pytest_plugin.py starts it.
 
-Each line of standard input is a JSON document: a phase begins, a phase ends, the watcher's signal was caught, or a test has
-a result. The first line of standard output is the process id of the watcher. Each further line is the token and the file of
-an explanation. The watcher is not a child of pytest, so that the os.wait() of a test does not return it. It imports only the
-standard library, because it runs with `python -I -S`.
+Each line of standard input is a JSON document from the plugin. It says that a phase has begun or ended, that pytest has
+caught the watcher's signal, or that a test has a result. The first line of standard output is the process id of the
+watcher. Each further line announces an explanation: it has the number of the explained phase (its token), and the path
+of the file. The watcher is not a child of pytest, so an os.wait() in a test does not return the watcher's id. The
+watcher imports only the standard library, because it runs with `python -I -S`.
 """
 import fcntl
 import json
@@ -28,7 +29,8 @@ def file_name(nodeid):
 
 
 def read_stat(pid):
-    """Returns state, parent, start time and processor time (both times in ticks) of a process. Returns None if there is none."""
+    """Returns state, parent, start time and processor time (both times in ticks) of a process. Returns None if there is
+    no such process."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             words = file.read().rpartition(")")[2].split()
@@ -61,7 +63,7 @@ def find_descendants(root):
 
 
 def find_dead(document, root):
-    """Returns {pid: start time} of the descendants of `root` that will never continue, as the report proves."""
+    """Returns {pid: start time} of the descendants of `root` that, according to the report, are proven to hang."""
     proven = {(one["pid"], one["start_ticks"]) for one in document.get("processes", []) if one["liveness"] == "dead"}
     for finding in document.get("findings", []):
         if finding["hang"] == "proven" and finding["outcome"] == "hang":
@@ -80,7 +82,7 @@ def end(processes):
 
 
 def write_junit(path, results):
-    """Writes the report that pytest itself can no longer write."""
+    """Writes the JUnit report in place of pytest, which is about to be killed."""
     def count(kind):
         return str(sum(one["outcome"] == kind for one in results.values()))
     suite = xml.Element("testsuite", name="pytest", tests=str(len(results)), failures=count("failed"), errors="0", skipped=count("skipped"))
@@ -198,7 +200,7 @@ class Watcher:
         phase["deadline"] = time.monotonic() + max(self.settings["seconds"], PATIENCE)
         below = find_descendants(self.pid) if is_exit else {}
         if is_exit:
-            # When its dead descendants are killed, pytest may end by itself.
+            # pytest may end by itself as soon as the descendants that hang are killed.
             end(dead)
             if self.await_answer(phase):
                 return
@@ -206,8 +208,8 @@ class Watcher:
         os.write(1, f"{phase['token']} {path}\n".encode())
         os.kill(self.pid, self.settings["signal"])
         was_caught = self.await_answer(phase)
-        # The dead descendants are killed only after the signal. Otherwise a test that waits for them would go on as if they had
-        # ended by themselves.
+        # The descendants that hang are killed only after the signal. Otherwise a test that waits for such a process
+        # would go on as if that process had ended by itself.
         end(dead)
         before, work = time.monotonic(), read_work(self.pid)
         if was_caught:
@@ -219,7 +221,8 @@ class Watcher:
             if is_exit:
                 end(below)
         elif read_work(self.pid) - work > MOST_IDLE * (time.monotonic() - before):
-            # The process tree works, so pytest is not ended. If pytest is in native code, the test fails when that code returns.
+            # The process tree uses processor time, so pytest is not ended. If pytest is in native code, the test fails
+            # when that code returns.
             self.say(f"forksight: {phase['name']} is still at work {where}, and is not ended; report in {path}\n")
         else:
             self.end_pytest(phase, text, path, where)
@@ -236,8 +239,9 @@ class Watcher:
         return path
 
     def end_pytest(self, phase, text, path, where):
-        """Ends pytest. Its main thread waits in native code, which no Python handler can interrupt, or its test catches the
-        exception of the handler again and again. `where` says which."""
+        """Kills pytest and its descendants. Called if the main thread waits in native code, which no Python handler can
+        interrupt, or if the test catches each exception of the plugin's handler. `where` says which of the two is the
+        case."""
         if self.settings["junit"]:
             self.results[phase["name"]] = {"outcome": "failed", "duration": self.settings["seconds"], "text": text}
             try:
@@ -261,7 +265,7 @@ class Watcher:
 
 def main():
     settings = json.loads(sys.argv[1])
-    if os.fork() > 0:  # this process has one thread, so the child lacks none
+    if os.fork() > 0:  # this process has only one thread, so the child loses no thread
         os._exit(0)
     os.setsid()
     # Commands that the watcher starts must not inherit the pipe.

@@ -1,9 +1,9 @@
 """A barrier. If a process is killed while it waits in the barrier, the barrier breaks, so that the others do not wait for ever.
 
-Each waiter (a thread of a process) has a place. A place consists of a word, which has the state of the waiter, and of a kernel
-lock on a byte. The waiter holds that lock as long as it lives. All changes of the words are made under one lock. Each waiter
-reads in its own place how its wait ended. So a reset, an abort or a time-out that comes later changes nothing for waiters that
-were let through before."""
+Each waiter (a thread of a process) has a place. A place consists of a word, which has the state of the waiter, and of a
+kernel lock on a byte. The waiter holds the kernel lock until its wait is over or its process ends. The words of the
+places are changed only under the barrier's Lock. Each waiter reads from its own place how its wait ended. So a reset,
+an abort or a time-out does not affect a waiter that was let through before."""
 import ctypes
 import time
 import weakref
@@ -18,8 +18,9 @@ MOST_PARTIES = 400
 FREE, WAITS, THROUGH, BROKEN = range(4)  # states of a place
 WELL, IS_BROKEN = 0, 1                    # states of the barrier
 ALL = 0x7fffffff
-# How many seconds a waiter that gives up waits for the barrier's lock. The holder of the lock may be stopped. A waiter that does
-# not get the lock leaves its place. The others then take it for dead, and that breaks the barrier, too.
+# How many seconds a waiter that gives up waits for the barrier's lock. The holder of the lock may be stopped. A waiter
+# that does not get the lock in this time leaves its place. The other waiters then consider it dead, and break the
+# barrier.
 PATIENCE = 1.0
 
 
@@ -41,7 +42,8 @@ class Barrier:
         self.renew()
 
     def renew(self):
-        """Forgets the places of this process. Called for a new object, and in a forked child, because its parent has the old places."""
+        """Notes that this process has no places. Called for a new object, and in a forked child, which does not have
+        the places of its parent."""
         self._mine = set()  # places of threads of this process
 
     @classmethod
@@ -67,17 +69,18 @@ class Barrier:
             self._look()
             return len(self._waiting())
 
-    # The caller of the next methods holds the lock of the barrier.
+    # The caller of the methods from here to _take_place() holds the lock of the barrier.
 
     def _places(self):
-        # There are twice as many places as parties: a waiter that was let through needs its place until it has read the state.
+        # There are twice as many places as parties. A waiter that was let through keeps its place until it has read the
+        # state, and the parties of the next round may come before that.
         return range(2 * self.parties)
 
     def _waiting(self):
         return [place for place in self._places() if self._words[PLACES + place] == WAITS]
 
     def _end_all(self, state):
-        """Writes this state into the places of all waiters, and wakes them."""
+        """Writes `state` into the place of each waiter, and wakes all waiters."""
         for place in self._waiting():
             self._words[PLACES + place] = state
         self._words[SERIAL] = (self._words[SERIAL] + 1) & MASK
@@ -88,7 +91,7 @@ class Barrier:
         self._end_all(BROKEN)
 
     def _give_up(self, place):
-        """Breaks the barrier, if the waiter in this place was not let through."""
+        """Breaks the barrier, unless the wait of the waiter in this place has ended already."""
         if self._words[PLACES + place] == WAITS:
             self._words[PLACES + place] = BROKEN
             self._break()
@@ -101,7 +104,8 @@ class Barrier:
         self._words[LETTING] = 0
 
     def _look(self):
-        """If a process died in _let_through(), completes its work. Breaks the barrier if a waiter has died."""
+        """If a process died in _let_through(), completes what that process had begun. Breaks the barrier if a waiter
+        has died."""
         if self._words[LETTING]:
             self._let_through()
         for place in self._waiting():
@@ -110,7 +114,7 @@ class Barrier:
                 self._break()
 
     def _life(self, place):
-        """The byte whose lock says that the waiter in this place lives."""
+        """Returns the byte whose kernel lock shows that the waiter in this place is alive."""
         return 1 + place
 
     def _take_place(self, places):
@@ -126,11 +130,11 @@ class Barrier:
                 return
             check_lock_errno()
 
-    # The caller of the next methods need not hold the lock of the barrier.
+    # The caller of the methods from here on need not hold the lock of the barrier, except for _arrive().
 
     def _leave(self, place):
-        """Releases the kernel lock of the place. The word stays as it is, because words are changed only under the barrier's
-        lock."""
+        """Releases the kernel lock of the place. The word of the place stays as it is, because only a holder of the
+        barrier's lock changes words."""
         life = self._segment.byte_lock(self._life(place), F_UNLCK)
         fcntl(self._segment.descriptor, F_OFD_SETLK, ctypes.byref(life))
         self._mine.discard(place)
@@ -155,8 +159,8 @@ class Barrier:
                     raise BrokenBarrierError
                 time.sleep(0.001)
         except BaseException:
-            # This party does not complete its wait, and the other parties would wait for it. So the barrier is broken, unless
-            # this party has been let through already.
+            # This party does not complete its wait, so the other parties would wait in vain. So the barrier is broken,
+            # unless this party has been let through already.
             if places and self._words[PLACES + places[0]] == WAITS and (self._lock.held_here() or self._lock.acquire(timeout=PATIENCE)):
                 self._give_up(places[0])
             raise

@@ -19,7 +19,7 @@ class Closed(Error, ValueError):
 
 
 class ProducerDied(Closed):
-    """The last producer died without closing, and nothing is queued. `pid` is that producer."""
+    """The last producer died without closing, and nothing is queued. `pid` is the process id of that producer."""
 
 
 class NoConsumer(Error):

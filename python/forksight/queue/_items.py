@@ -29,8 +29,9 @@ def _rebuild_permuted(array, axes):
 
 
 def _reduce_array(array):
-    """Pickles an array of numpy. numpy itself pickles an array in C or Fortran order without a copy. An array in another order of
-    its axes is sent in that order. An array with gaps is sent without the gaps."""
+    """Pickles an array of numpy. numpy itself pickles an array in C or Fortran order without a copy. If only the axes
+    are in another order, the array is sent with its axes in the order of memory. An array with gaps is copied without
+    the gaps."""
     if array.dtype.hasobject or array.flags.c_contiguous or array.flags.f_contiguous:
         return NotImplemented
     order = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
@@ -52,8 +53,8 @@ def _reduce_tensor(tensor):
 
 
 def _find_reducer(kind):
-    """Returns the function that pickles objects of this type, or None if they are pickled in their own way. Subclasses of arrays,
-    and parameters of torch, are pickled in their own way, so they keep their type."""
+    """Returns the function that pickles objects of this type, or None if they are pickled as usual. Subclasses of
+    arrays, and parameters of torch, are pickled as usual, so they keep their type."""
     names = [f"{base.__module__}.{base.__name__}" for base in kind.__mro__]
     if "numpy.ndarray" in names:
         return _reduce_array if names[0] == "numpy.ndarray" else None
@@ -79,8 +80,8 @@ PLAIN = frozenset((int, str, bytes, bytearray, float, bool, complex, type(None))
 
 
 class Item:
-    """An object that is ready to be written into a loan. It refers to the memory of the object's arrays, which write() copies.
-    `size` is the size of the message in bytes."""
+    """A message that is ready to be written into a loan. The message refers to the memory of arrays, and write() copies
+    this memory. `size` is the size of the message in bytes."""
 
     def __init__(self, obj):
         buffers = []

@@ -1,5 +1,5 @@
-"""System calls that some builds of Python do not offer: futex(), memfd_create(), pidfd_open(), pidfd_send_signal(), and kernel
-locks on bytes of a file, which end with their holder."""
+"""System calls that some builds of Python do not offer: futex(), memfd_create(), pidfd_open(), pidfd_send_signal(), and
+kernel locks on bytes of a file. The kernel releases such a lock when its holder ends."""
 import ctypes
 import errno
 import os
@@ -26,8 +26,9 @@ ADD_ONE = 1 << 28 | 1 << 12  # FUTEX_OP(FUTEX_OP_ADD, 1, FUTEX_OP_CMP_EQ, 0)
 MFD_CLOEXEC, MFD_ALLOW_SEALING = 1, 2
 F_ADD_SEALS, SEALS = 1033, 1 | 2 | 4  # F_SEAL_SEAL, F_SEAL_SHRINK and F_SEAL_GROW: no more seals, no smaller size, no larger size
 F_OFD_GETLK, F_OFD_SETLK = 36, 37
-# The errors of F_OFD_SETLK other than EAGAIN, which means that another holder has the lock. A seccomp filter may return EPERM, EACCES
-# or ENOSYS. gVisor does not know the call (EINVAL).
+# Errors of F_OFD_SETLK after which no other attempt can succeed. A seccomp filter may return EPERM, EACCES or ENOSYS.
+# gVisor does not know the call, and returns EINVAL. EAGAIN is not one of these errors: it means that another holder has
+# the lock.
 CANNOT_LOCK = frozenset((errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.EPERM, errno.EACCES, errno.ENOSYS, errno.EOPNOTSUPP))
 F_WRLCK, F_UNLCK = 1, 2
 PROT_READ_WRITE, MAP_SHARED = 3, 1
@@ -84,8 +85,8 @@ def pidfd_send_signal(pidfd, number):
 
 
 def futex_wait(address, expected, seconds):
-    """Sleeps until another thread wakes it, a signal arrives, or `seconds` have passed. Returns at once if the word at `address` is
-    not `expected`."""
+    """Sleeps until another thread wakes this thread, a signal arrives, or `seconds` have passed. Returns at once if the
+    word at `address` is not `expected`."""
     span = _Timespec(int(seconds), int(seconds % 1 * 1e9))
     _syscall(c_long(FUTEX), c_void_p(address), c_int(FUTEX_WAIT), c_uint32(expected), ctypes.byref(span), c_void_p(None), c_uint32(0))
 
@@ -95,8 +96,8 @@ def futex_wake(address, count):
 
 
 def futex_add_one_and_wake(address):
-    """Adds 1 to the word atomically, and wakes all threads that wait for it. This system call is used because Python has no atomic
-    operations."""
+    """Adds 1 to the word at `address` atomically, and wakes all threads that sleep on this word. The kernel does the
+    addition, because Python has no atomic operations."""
     _syscall(c_long(FUTEX), c_void_p(address), c_int(FUTEX_WAKE_OP), c_int(ALL), c_void_p(0), c_void_p(address), c_uint32(ADD_ONE))
 
 
@@ -114,9 +115,10 @@ os.register_at_fork(after_in_child=_renew_in_child)
 class Segment:
     """A memfd that is mapped, and an open file description of this process for kernel locks on its bytes.
 
-    A lock belongs to the open file description. The kernel releases the lock when nothing refers to the description any more. This
-    must happen when the process ends, however it ends. So no other process may refer to the description. For that reason the
-    mapping uses another description of the memfd, and a forked child first replaces the description by one of its own."""
+    A lock belongs to the open file description. The kernel releases the lock when nothing refers to the description any
+    more. The locks of this process must be released when it ends, however it ends. So no other process may refer to the
+    description. A mapping refers to a description, too, and a forked child inherits it. So the mapping uses another
+    description of the memfd, and a forked child first replaces the inherited description by one of its own."""
 
     def __init__(self, size, name="forksight-shared", descriptor=None):
         """Makes a new memfd of `size` bytes, or uses the memfd of `descriptor`. That memfd must have at least `size` bytes, and
@@ -159,8 +161,8 @@ class Segment:
         return _attach_foreign, (os.getpid(), number, about.st_dev, about.st_ino)
 
     def renew(self):
-        """Called in a forked child. The locks belong to the parent, and must not last as long as the child. So the child gives up
-        the description that it has inherited."""
+        """Called in a forked child. Replaces the open file description that the child has inherited by one of its own.
+        Otherwise the locks of the parent would last until the child ends."""
         own = -1
         try:
             own = _open_anew(self.descriptor)

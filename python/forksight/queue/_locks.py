@@ -1,8 +1,8 @@
 """Lock, Event and Value for processes that may be killed.
 
-Each Lock uses a lock of the kernel on one byte of a memfd. The kernel releases that lock when its holder ends. Some words in the
-memfd's page say when a waiter should try again. They are only hints. A process may die between two writes to them. A wrong hint
-then costs a waiter one SLICE at most."""
+Each Lock uses a lock of the kernel on one byte of a memfd. The kernel releases that lock when its holder ends. Some
+words in the first page of the memfd tell a waiter when to try again. They are only hints, because a process may die
+between two writes to them. A wrong hint delays a waiter by SLICE at most."""
 import collections
 import ctypes
 import functools
@@ -18,8 +18,8 @@ from ._kernel import (F_OFD_SETLK, F_UNLCK, F_WRLCK, PAGE, Segment, check_lock_e
 
 SLICE = 0.04  # seconds that a waiter sleeps at most before it tries again
 MASK = 0xffffffff
-# The words of a lock. SERIAL grows with each release, and waiters sleep on it. WAITING is 1 if somebody may sleep. OWNER is the
-# id of the holder. It is 0 after a release, and stays as it is if the holder dies.
+# The words of a lock. SERIAL grows with each release, and waiters sleep on it. WAITING is 1 if somebody may sleep.
+# OWNER is the process id of the holder. A release sets OWNER to 0. If the holder dies, OWNER still has its id.
 SERIAL, WAITING, OWNER = range(3)
 LOCK_WORDS = 4
 
@@ -32,9 +32,9 @@ def in_one_step(*calls):
 
 
 class Lock:
-    """A lock that one thread of one process can hold at a time. Any thread of that process may release it. If the process ends
-    without releasing it, in whatever way, the next process can acquire it. It then finds the id of the dead process in
-    `abandoned`."""
+    """A lock that one thread of one process can hold at a time. Any thread of that process may release it. If the
+    process ends while it holds the lock, the next process can acquire the lock. That next process finds the id of the
+    ended process in `abandoned`."""
 
     def __init__(self):
         self._begin(Segment(PAGE, "forksight-lock"), 0, 0)
@@ -47,8 +47,8 @@ class Lock:
         self.renew()
 
     def renew(self):
-        """Notes that this process does not hold the lock. Called for a new object, and in a forked child, because
-        a lock of its parent is not its own."""
+        """Notes that this process does not hold the lock. Called for a new object, and in a forked child, which does
+        not hold the locks of its parent."""
         self._threads = threading.Lock()  # excludes the other threads: the kernel's lock belongs to the whole process
         self._held = []                   # results of fcntl(); the last one is 0 while this process holds the kernel's lock
         descriptor, put = self._segment.descriptor, self._segment.words.__setitem__
@@ -138,8 +138,8 @@ class Lock:
         put, asleep = words.__setitem__, words[at + WAITING]
         if owner is None:
             owner = words[at + OWNER]
-        # The order matters. A waiter reads SERIAL before it sets WAITING to 1. If that 1 is cleared here, SERIAL is changed after
-        # the waiter has read it, so the waiter's futex_wait() returns at once.
+        # The order matters. A waiter reads SERIAL before it sets WAITING to 1. If that 1 is cleared here, SERIAL
+        # changes after the waiter has read SERIAL, so the waiter's futex_wait() returns at once.
         in_one_step(functools.partial(put, at + OWNER, owner), self._calm, functools.partial(put, at + SERIAL, (words[at + SERIAL] + 1) & MASK),
                     self._end, self._held.clear, self._threads.release)
         if asleep or words[at + WAITING]:
@@ -151,7 +151,7 @@ class Lock:
         self._let_go()
 
     def held_here(self):
-        """True if this thread has acquired the lock, and neither it nor another thread has released it since."""
+        """True if this thread was the last to acquire the lock, and no thread has released the lock since."""
         return self.thread == threading.get_ident() and self.held
 
     def __enter__(self):
@@ -220,9 +220,9 @@ class Event:
 
 
 class Value:
-    """A ctypes object in shared memory with a Lock, as multiprocessing.Value. `value` acquires the lock for each read and each
-    write. A new value that depends on the old one needs `with value.get_lock():` around the read and the write together. After
-    get_lock().acquire(), get_lock().abandoned is not None if a process ended while it held the lock."""
+    """A ctypes object in shared memory with a Lock, as multiprocessing.Value. `value` acquires the lock for each read
+    and each write. If the new value depends on the old value, put `with value.get_lock():` around the read and the
+    write. After get_lock().acquire(), get_lock().abandoned is not None if a process ended while it held the lock."""
 
     def __init__(self, typecode_or_type, *args, lock=True):
         kind = typecode_to_type.get(typecode_or_type, typecode_or_type)

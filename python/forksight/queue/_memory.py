@@ -35,8 +35,8 @@ def address_of(view):
 
 
 def view_of(address, size, owner, array_type=None):
-    """Returns a writable memoryview of `size` bytes at `address`. It keeps `owner` alive, and so does every view that is made of
-    it."""
+    """Returns a writable memoryview of `size` bytes at `address`. This memoryview keeps `owner` alive. Every view that
+    is made of the memoryview does so, too."""
     if size == 0:
         return memoryview(bytearray())
     held = (array_type or ctypes.c_ubyte * size).from_address(address)

@@ -62,8 +62,9 @@ FUNCTIONS = {
 
 
 def find_library():
-    """Returns $FORKSIGHT_QUEUE_LIBRARY if that is set, else the path of the library in this package. If this package has none, it
-    returns the name of the library, which the loader searches for."""
+    """Returns the value of the environment variable FORKSIGHT_QUEUE_LIBRARY if it is set. Otherwise returns the path of
+    the library in this package. If this package has no library, returns only the name of the library, and the loader
+    searches for it."""
     named = os.environ.get("FORKSIGHT_QUEUE_LIBRARY")
     if named:
         return named

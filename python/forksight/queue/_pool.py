@@ -36,9 +36,9 @@ TICK = 0.05
 
 
 class WorkerKilled(Exception):
-    """The worker process `pid` ended before its task did. `signal` is the number of the signal that killed it, or None. `exitcode`
-    is its exit status, or None. Both are None if other code has taken the exit status from the kernel. `index` is the position of
-    the task among the tasks of its call. `function` is the name of the function."""
+    """The worker process `pid` ended before its task did. `signal` is the number of the signal that killed it, or None.
+    `exitcode` is the exit status of the worker, or None. Both are None if other code has taken the exit status from the
+    kernel. `index` is the position of the task among the tasks of its call. `function` is the name of the function."""
 
     def __init__(self, pid, signal_number, exitcode, index, function):
         super().__init__(pid, signal_number, exitcode, index, function)
@@ -56,8 +56,8 @@ class WorkerKilled(Exception):
 
 
 class RemoteError(Exception):
-    """Stands for an exception of a task that cannot be sent as itself, or says that a result cannot be pickled. Its text has the
-    class and the text of the original exception. Its cause is a RemoteTraceback."""
+    """Replaces an exception of a task if that exception cannot be pickled. A RemoteError also says that a result cannot
+    be pickled. Its text has the class and the text of the original exception. Its cause is a RemoteTraceback."""
 
 
 class RemoteTraceback(Exception):
@@ -70,8 +70,8 @@ class RemoteTraceback(Exception):
 # The worker.
 
 def _describe(error):
-    """Returns (pickled exception, traceback). As a trial, the exception is unpickled once here. If that fails, or for an
-    exception such as SystemExit, the caller gets the pickle of a RemoteError instead."""
+    """Returns (pickled exception, traceback). If the exception cannot be pickled and unpickled, or is not an Exception
+    (for example SystemExit), the caller gets the pickle of a RemoteError instead."""
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     try:
         if not isinstance(error, Exception):
@@ -104,7 +104,8 @@ def _run(function, arguments):
 
 
 def _work(tasks, results, initializer, initargs):
-    # Ctrl-C sends SIGINT to the workers, too. Only the parent handles it: it ends the pool, and the pool ends the workers.
+    # Ctrl-C sends SIGINT to the workers, too. Only the parent handles SIGINT: the parent ends the pool, and the pool
+    # ends the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if initializer is not None:
         try:
@@ -250,8 +251,8 @@ class _Single(_Job):
 
 
 class _Iterator:
-    """What imap() and imap_unordered() return. If a task has failed, next() raises its exception when its turn comes. The next call
-    of next() goes on with the next task."""
+    """What imap() and imap_unordered() return. If a task has failed, next() raises the exception of the task in place
+    of its result. The call of next() after that returns the result of the following task."""
 
     def __init__(self, job, is_ordered):
         self._job, self._is_ordered, self._next = job, is_ordered, 0
@@ -287,8 +288,9 @@ class _Iterator:
 
 
 class _Stream(_Job):
-    """The tasks of an iterator. Their number is not known before the iterator ends. A thread of its own reads the iterator, because
-    the iterator may block. The thread pauses while `ahead` or more of the tasks that it has read have not ended."""
+    """The tasks of an iterator. Their number is not known before the iterator ends. A separate thread reads the
+    iterator, because the iterator may block. The thread pauses while `ahead` or more of the tasks that it has read have
+    not ended."""
 
     def __init__(self, pool, function, iterable, chunksize, ahead):
         super().__init__(pool, function, None)
@@ -373,7 +375,8 @@ class _Worker:
                 os.close(number)
 
     def stop_sending(self):
-        """Closes the pipe for tasks. The worker ends when it has done the tasks that it has."""
+        """Closes the pipe for tasks, if nothing is left to send. The worker ends when it has done the tasks that it
+        has."""
         self.is_retiring = True
         if self.task_end is not None and not self.to_send:
             number, self.task_end = self.task_end, None
@@ -432,7 +435,8 @@ class _Worker:
             self.to_send.clear()  # the pool learns of the worker's end by has_ended()
 
     def read(self, most=1 << 16):
-        """Reads at most `most` bytes of results. Returns True if it has read some: then there may be more."""
+        """Reads at most `most` bytes of results. Returns True if it has read any bytes. There may be more results
+        then."""
         try:
             data = os.read(self.result_end, most)
         except BlockingIOError:
@@ -510,10 +514,11 @@ class Pool:
             raise
         self._thread = threading.Thread(target=self._serve, name="forksight-pool", daemon=True)
         self._thread.start()
-        # At exit multiprocessing joins its children. A stopped worker would never end. So the pool kills its workers before that.
+        # At exit multiprocessing joins its children. A stopped worker would never end. So the pool kills its workers
+        # before multiprocessing joins them.
         self._at_exit = util.Finalize(self, _end_at_exit, args=(weakref.ref(self),), exitpriority=15)
 
-    # Any thread may call the next methods.
+    # Any thread may call the methods from here to __repr__().
 
     def apply(self, function, args=(), kwds={}):
         return self.apply_async(function, args, kwds).get()
@@ -586,8 +591,8 @@ class Pool:
         self._wake()
 
     def terminate(self):
-        """Kills the workers. Tasks that have not ended fail. Returns when the workers have ended, except in a callback of the
-        pool."""
+        """Kills the workers. Tasks that have not ended fail. Returns when the workers have ended. In a callback of the
+        pool, terminate() returns at once."""
         self._state = ENDS
         if self._owner != os.getpid():
             return
@@ -615,7 +620,8 @@ class Pool:
         return [worker.pid for worker in list(self._workers)]
 
     def _describe(self, job):
-        """Returns the text of an error: which worker has which task. `job` limits it to the tasks of one call; None means all."""
+        """Returns a text for an error, which says which worker has which task. If `job` is not None, the text has only
+        the tasks of that call."""
         told = []
         for worker in list(self._workers):
             chunk = worker.chunk
@@ -628,7 +634,7 @@ class Pool:
     def __repr__(self):
         return f"<forksight.queue.Pool {('runs', 'closes', 'ended')[self._state]} processes={self._processes}>"
 
-    # The pool's thread calls the next methods. Any thread may call _wake() and _end_rest().
+    # The pool's thread calls the methods from here on. Other threads may call only _wake() and _end_rest().
 
     def _wake(self):
         if self._owner != os.getpid():
@@ -660,7 +666,8 @@ class Pool:
         return not self._waiting and not self._streams and all(worker.chunk is None for worker in self._workers)
 
     def _retire(self):
-        """Closes the pipes for tasks. Returns True if all workers have ended, or if GRACE is over and the others must be killed."""
+        """Closes the pipes for tasks. Returns True if all workers have ended, or if GRACE is over, so that the workers
+        that are left must be killed."""
         now = time.monotonic()
         for worker in self._workers:
             worker.stop_sending()
@@ -815,7 +822,7 @@ class Pool:
             self._waiting.appendleft((job, index + 1, left[1:]))
 
     def _break(self, error):
-        """Ends the pool with this error, because it can do no task any more."""
+        """Ends the pool with this error, because the pool cannot do any further task."""
         self._broken = self._broken or error
         self._state = ENDS
 
@@ -835,7 +842,7 @@ class Pool:
         self._end_rest()
 
     def _end_rest(self):
-        """Fails the tasks that were given to the pool and will not be done."""
+        """Ends, with an error, the tasks that the pool has accepted and will not do."""
         error = self._broken or RuntimeError("the pool was terminated before this task ended")
         while True:
             try:

@@ -1,10 +1,10 @@
 """The class Queue, whose methods are close to those of multiprocessing.Queue. A signal or a fork that interrupts a call does not
 damage a queue.
 
-A signal handler may raise an exception between any two instructions of Python, but not inside a call of a C function. So C code
-must do two steps at once: take or give away a buffer or a message, and record that. There are two forms. In the first, the C
-function itself stores a pointer. In the second, list.extend() over map() calls the C function and stores its result. In both, no
-instruction of Python lies between the two steps."""
+A signal handler may raise an exception between any two instructions of Python, but not inside a call of a C function.
+So one piece of C code must do two steps: take or give away a buffer or a message, and record that it did so. This file
+has two ways to achieve this. Either the C function itself stores a pointer, or list.extend() over map() calls the C
+function and stores its result. In both ways, no instruction of Python lies between the two steps."""
 import collections
 import ctypes
 import functools
@@ -94,7 +94,8 @@ class _Message:
 
 
 class _ParkedMessage(_Message):
-    """A message of get_parked(), or an empty place for one. At its end it is parked again, unless `ends` has another function."""
+    """A message of get_parked(), or an empty place for one. At the end of this object the message is parked again,
+    unless another function was appended to `ends`."""
 
     __slots__ = ("ends",)
 
@@ -136,7 +137,8 @@ class Loan:
         return self._memory()
 
     def array(self, shape, dtype):
-        """Returns a numpy array that lies in the buffer. send() without a size sends it. Raises TooLarge if it does not fit."""
+        """Returns a numpy array that lies in the buffer. send() without a size sends this array. Raises TooLarge if the
+        array does not fit into the buffer."""
         import numpy
         dtype = numpy.dtype(dtype)
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
@@ -208,20 +210,21 @@ class _Patience:
 class Queue:
     """A queue of Python objects in shared memory, for processes of one host.
 
-    `maxsize` is how many items can be in the queue. 0 or less means 64. `buffers` is how many buffers there are. Each queued item,
-    each item that a receiver still views, and each loan occupies a buffer. The default is `maxsize`. `item_bytes` is how many bytes
-    the pickle and the arrays of one item can have together. The memory of all buffers is reserved at once. With `name=True` the
-    queue has a random name, by which Queue.attach() finds it. With `name="jobs"` the queue has the name "jobs". If a queue with
-    this name exists, it is opened, and its options must be the same. With `name=False` the queue is a memfd, and has no name. With
-    `redeliver=True` an item whose receiver died goes to another receiver, at most `max_redeliver` times; 0 means 3. `full` is what
-    put() does if there is no room: "block", "fail" or "drop_oldest". With `keep_open=False`, get() raises Closed or ProducerDied if
-    the last producer has gone, and put() raises NoConsumer if the last consumer has gone. With `keep_open=True`, the handle that
-    made the queue counts as a producer and as a consumer. So get() and put() wait for other processes as long as this handle lives.
-    The default is True. If one of the next three arguments is given, the default is False. `expected_producers` is how many handles
-    will send in all, and `expected_consumers` is how many will receive in all. Closed, ProducerDied and NoConsumer are raised only
-    after so many handles have ended, or after shutdown(), or if the process that made the queue has died while its handle was
-    neither a producer nor a consumer. When the last producer has ended, receivers wait `grace` seconds for another one. Senders
-    wait for another consumer in the same way."""
+    `maxsize` is how many items can be in the queue. 0 or less means 64. `buffers` is how many buffers there are. Each
+    queued item, each item that a receiver still views, and each loan occupies a buffer. The default is `maxsize`.
+    `item_bytes` is how many bytes the pickle and the arrays of one item can have together. The memory of all buffers is
+    reserved at once. With `name=True` the queue has a random name, by which Queue.attach() finds it. With `name="jobs"`
+    the queue has the name "jobs". If a queue with this name exists, it is opened, and its options must be the same.
+    With `name=False` the queue is a memfd, and has no name. With `redeliver=True` an item whose receiver died goes to
+    another receiver, at most `max_redeliver` times; 0 means 3. `full` is what put() does if there is no room: "block",
+    "fail" or "drop_oldest". With `keep_open=False`, get() raises Closed or ProducerDied if the last producer has gone,
+    and put() raises NoConsumer if the last consumer has gone. With `keep_open=True`, the handle that made the queue
+    counts as a producer and as a consumer. So get() and put() wait for other processes as long as this handle lives.
+    The default is True, but False if `expected_producers`, `expected_consumers` or `grace` is given.
+    `expected_producers` is how many handles will send in all, and `expected_consumers` is how many will receive in all.
+    Closed, ProducerDied and NoConsumer are raised only after so many handles have ended, or after shutdown(), or if the
+    process that made the queue has died while its handle was neither a producer nor a consumer. When the last producer
+    has ended, receivers wait `grace` seconds for another one. Senders wait for another consumer in the same way."""
 
     def __init__(self, maxsize=64, *, item_bytes=64 * 1024, buffers=None, name=False, redeliver=False, max_redeliver=0, full="block",
                  keep_open=None, max_participants=128, spin_us=0, unlink_at=0, expected_producers=0, expected_consumers=0, grace=0):
@@ -402,8 +405,9 @@ class Queue:
 
     @staticmethod
     def _tell_reader(handle):
-        """Makes the descriptor of `reader` readable, if there is one. The C library does not do that for a parked message, because
-        the message is not in its queue. The next get() that finds nothing makes the descriptor unreadable."""
+        """Makes the descriptor of the property `reader` readable, if the program has asked for that descriptor. The C
+        library does not do that for a parked message, because the message is not in its queue. The next get() that
+        finds nothing makes the descriptor unreadable."""
         if handle.reader is not None:
             os.write(handle.reader, (1).to_bytes(8, sys.byteorder))
 
@@ -437,9 +441,9 @@ class Queue:
     # Parked messages: those whose receivers were killed too often (`max_redeliver`).
 
     def get_parked(self, copy=False):
-        """Returns the object of the oldest parked message. Raises queue.Empty if no message is parked. The buffer of the message is
-        free when the object's views of it are gone. If the process ends before, or the object cannot be unpickled, the message is
-        parked again."""
+        """Returns the object of the oldest parked message. Raises queue.Empty if no message is parked. The buffer of
+        the message is free when the object's views of it are gone. If the process ends before that, or the object
+        cannot be unpickled, the message is parked again."""
         handle = self._use()
         message, told = _ParkedMessage(handle), ErrorText()
         code = native.queue_receive_parked(handle.pointer, byref(message.cell.out), byref(told))
@@ -462,8 +466,8 @@ class Queue:
     # asyncio.
 
     async def aget(self, timeout=None, copy=False):
-        """Does what get() does, in a coroutine. If the coroutine is cancelled, the next call returns the message that it had
-        received."""
+        """Does what get() does, in a coroutine. If the coroutine is cancelled after it has received a message, the next
+        call returns that message."""
         handle, deadline = self._use(), _deadline(timeout)
         places = [_Message(handle)]
         try:
@@ -522,7 +526,7 @@ class Queue:
 
 
 class _Event:
-    """An object with a fileno(). In each process, that is a descriptor of the process' own handle of the queue."""
+    """An object with a fileno(). Each process gets a descriptor of its own handle of the queue."""
 
     def __init__(self, queue, open_):
         self._queue, self._open = queue, open_
@@ -554,8 +558,8 @@ class _Abandoned(BaseException):
 
 
 class _Wait:
-    """Makes a waiting call for a coroutine, in a thread of its own. The thread is a daemon, so nothing joins it at the end of the
-    loop or of the process. It ends within SLICE_MS after its coroutine was cancelled."""
+    """Makes a call that waits, for a coroutine. A separate thread makes the call. The thread is a daemon, so nothing
+    joins it at the end of the loop or of the process. It ends within SLICE_MS after its coroutine was cancelled."""
 
     def __init__(self, queue):
         self.queue, self.is_over = queue, False

@@ -1,7 +1,7 @@
 """RLock, Semaphore and Condition for processes that may be killed.
 
-Each is built from the locks of _locks.py. The kernel releases such a lock when its holder ends. So a unit of a semaphore becomes
-free when its holder is killed, and a condition knows which of its waiters still live."""
+Each of these classes uses locks of the class Lock. The kernel releases such a lock when its holder ends. So a unit of a
+semaphore becomes free when its holder is killed, and a condition knows which of its waiters still live."""
 import os
 import time
 import weakref
@@ -25,8 +25,9 @@ def _deadline_of(timeout):
 
 
 class RLock:
-    """A lock that its holder may acquire again. It is free after as many calls of release() as of acquire(). If its holder ends,
-    the next process can acquire it, as with Lock. `abandoned` is then the id of the process that ended."""
+    """A lock that its holder may acquire again. The lock is free after as many calls of release() as of acquire(). If
+    its holder ends, the next process can acquire the lock, as with Lock. `abandoned` is then the id of the process that
+    ended."""
 
     def __init__(self):
         self._begin(Lock())
@@ -37,8 +38,8 @@ class RLock:
         self.renew()
 
     def renew(self):
-        """Notes that this process does not hold the lock. Called for a new object, and in a forked child, because
-        a lock of its parent is not its own."""
+        """Notes that this process does not hold the lock. Called for a new object, and in a forked child, which does
+        not hold the locks of its parent."""
         self._more = 0  # how often the holder has acquired the lock again; 0 while no thread of this process holds it
 
     @classmethod
@@ -289,8 +290,9 @@ class Condition:
         self.notify(len(self._places))
 
     def wait(self, timeout=None):
-        """Releases the lock, waits for a notify(), and acquires the lock again. Returns True. Returns False if no notify() came
-        within `timeout` seconds. If a handler of a signal raises, wait() acquires the lock before it passes the exception on."""
+        """Releases the lock, waits for a notify(), and acquires the lock again. Returns True if a notify() came, and
+        False if none came within `timeout` seconds. If a handler of a signal raises, wait() acquires the lock before it
+        passes the exception on."""
         self._check_lock("wait()")
         mine = []
         try:
@@ -308,7 +310,8 @@ class Condition:
             raise RuntimeError(f"a condition can have {len(self._places)} waiters at a time")
         mine.append(place)
         if self._state_of(place) == NOTIFIED:
-            # The waiter that had this place before was notified, and ended before its wait() returned.
+            # The previous waiter of this place was notified, and ended before its wait() returned. So another waiter
+            # gets the notification.
             self._state_of(place, FREE)
             self._notify(1)
         more = getattr(self._lock, "_more", 0)

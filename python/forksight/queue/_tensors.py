@@ -28,12 +28,12 @@ def _interpreter(name, returned, *taken):
 
 _new = _interpreter("PyCapsule_New", ctypes.py_object, c_void_p, c_char_p, c_void_p)
 _pointer = _interpreter("PyCapsule_GetPointer", c_void_p, ctypes.py_object, c_char_p)
-# A destructor calls the next two functions. They take the address of the capsule, because the capsule has no references any more,
-# and py_object would make one.
+# A destructor calls the next two functions. They take the address of the capsule, because the capsule has no references
+# any more, and py_object would make a new reference.
 _is_valid_at = _interpreter("PyCapsule_IsValid", c_int, c_void_p, c_char_p)
 _pointer_at = _interpreter("PyCapsule_GetPointer", c_void_p, c_void_p, c_char_p)
 
-_exported = {}  # {address of a _Managed: objects that must live as long as it}
+_exported = {}  # {address of a _Managed: objects that must live as long as that _Managed}
 
 
 @ctypes.CFUNCTYPE(None, c_void_p)
@@ -43,7 +43,7 @@ def _delete(address):
 
 @ctypes.PYFUNCTYPE(None, c_void_p)
 def _destroy(capsule):
-    """The destructor of a capsule. If no library has consumed the capsule, it frees the tensor."""
+    """The destructor of a capsule. If no library has consumed the capsule, the destructor frees the tensor."""
     if _is_valid_at(capsule, NAME):
         _exported.pop(_pointer_at(capsule, NAME), None)
 
