@@ -1,4 +1,5 @@
-"""Checks the files that are packed. They must run on the systems that the packages name, and there must be debug information."""
+"""Checks the files that are packed. The programs and libraries must run on the systems that the packages name, and must
+have debug information."""
 import re
 import subprocess
 
