@@ -12,7 +12,7 @@ HEAD = """# To which library a thread belongs
 `analyzer/model/pools_doc.py` makes this page from `analyzer/model/owners.def`, and a test compares the two. To add an
 owner, add a line to that file.
 
-The table below lists libraries that make threads of their own. forksight uses it to name the owner of a thread pool.
+The table below lists libraries that make threads of their own. forksight uses the table to name the owner of a thread pool.
 A thread belongs to the library that contains its start routine. Some libraries are general, so their start routines do
 not show the owner: {general}.
 If the start routine is in a general library, the thread belongs to the innermost other library on the stack of the

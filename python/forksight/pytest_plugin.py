@@ -30,7 +30,7 @@ PR_SET_PTRACER = 0x59616D61
 def pytest_addoption(parser):
     group = parser.getgroup("forksight", "tests that hang")
     group.addoption("--forksight", nargs="?", const="auto", choices=("auto", "observe"),
-                    help="explain tests that hang; auto also cures at a fork what it can cure soundly; observe cures nothing")
+                    help="explain tests that hang; auto: also apply the sound cures of `forksight run --cure=auto`; observe: cure nothing")
     group.addoption("--forksight-timeout", type=float, metavar="SECONDS",
                     help=f"a setup, call or teardown that takes longer is explained and ended (default: {DEFAULT_SECONDS:g})")
     group.addoption("--forksight-out", metavar="DIR", help="the folder for the explanations (default: forksight-out)")

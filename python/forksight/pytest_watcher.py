@@ -190,7 +190,7 @@ class Watcher:
             dead = find_dead(json.loads(document), self.pid)
         except ValueError:
             dead = {}
-        head = f"forksight: {phase['name']}: no end of its {phase['when']} after {self.settings['seconds']:g} s\n\n"
+        head = f"forksight: {phase['name']}: its {phase['when']} has not ended after {self.settings['seconds']:g} s\n\n"
         text = head + (text or f"forksight could not examine pytest: {problem}\n")
         path = self.write(phase, text, document)
         is_exit = phase["when"] == "exit"

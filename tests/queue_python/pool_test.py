@@ -259,7 +259,7 @@ class Pools(Case):
         with self.assertRaises(multiprocessing.TimeoutError) as told:
             stopped.get(0.1)
         pid, = {pid for pid in pool.worker_pids() if state(pid) == "T"}
-        self.assertIn(f"task 0 of stop_self is with process {pid} (state T)", str(told.exception))
+        self.assertIn(f"process {pid} (state T) has task 0 of stop_self", str(told.exception))
         os.kill(pid, signal.SIGCONT)
         self.assertEqual(stopped.get(10), 1)
 

@@ -87,7 +87,7 @@ def _text(error):
     try:
         return str(error)
     except Exception:
-        return "its str() raises, too"
+        return "its str() raises an exception, too"
 
 
 def _run(function, arguments):
@@ -626,10 +626,10 @@ class Pool:
         for worker in list(self._workers):
             chunk = worker.chunk
             if chunk is not None and job in (None, chunk[0]):
-                told.append(f"task {chunk[1] + worker.returned} of {chunk[0].name} is with process {worker.pid} (state {state_of(worker.pid)})")
+                told.append(f"process {worker.pid} (state {state_of(worker.pid)}) has task {chunk[1] + worker.returned} of {chunk[0].name}")
         if job is not None and job.total is not None:
             told.insert(0, f"{job.total - len(job.outcomes)} of {job.total} tasks have not ended")
-        return "; ".join(told) or "no task is with a worker"
+        return "; ".join(told) or "no worker has a task"
 
     def __repr__(self):
         return f"<forksight.queue.Pool {('runs', 'closes', 'ended')[self._state]} processes={self._processes}>"

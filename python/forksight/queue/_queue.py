@@ -240,7 +240,7 @@ class Queue:
         if isinstance(name, str):
             chosen = name.encode()
             if b"\0" in chosen:
-                raise ValueError(f"name={name!r}: it contains a zero")
+                raise ValueError(f"name={name!r}: it contains a zero byte")
             self._begin(_Handle(lambda out, told: native.queue_open_or_create_expecting(chosen, byref(options), byref(expected), 0, out, told)), "any")
         else:
             self._begin(_Handle(lambda out, told: native.queue_create_expecting(byref(options), byref(expected), out, told)), "any")
