@@ -28,14 +28,19 @@ struct Program {
   bool is_in_core = false;  // false: the head comes from the file that is at `path` now
 };
 
-// Visits the entries of NT_FILE that belong to the program. An entry belongs to the program if it has the program's
-// path and starts within the addresses of the program's segments.
+// Visits each entry of NT_FILE that belongs to a program. An entry belongs to the last program before it that has the
+// path of the entry, if the entry starts within the addresses of that program's segments. `programs` and `files` are
+// sorted by address.
 template <class Visit>
-void for_each_piece(const Program& program, const std::vector<CoreMapping>& files, Visit visit) {
-  const std::uint64_t end = program.start + (program.head.end_address - program.head.first_address);
-  for (auto file = std::ranges::lower_bound(files, program.start, {}, &CoreMapping::start);
-       file != files.end() && file->start < end; ++file) {
-    if (file->path == program.path) visit(*file);
+void for_each_piece(const std::vector<Program>& programs, const std::vector<CoreMapping>& files, Visit visit) {
+  std::unordered_map<std::string_view, const Program*> last;  // by path
+  auto program = programs.begin();
+  for (const CoreMapping& file : files) {
+    for (; program != programs.end() && program->start <= file.start; ++program) last[program->path] = &*program;
+    const auto found = last.find(file.path);
+    if (found == last.end()) continue;
+    const ElfHead& head = found->second->head;
+    if (file.start - found->second->start < head.end_address - head.first_address) visit(*found->second, file);
   }
 }
 
@@ -181,12 +186,14 @@ Thread make_thread(const CoreThread& from, const Memory& memory) {
 }
 
 std::vector<std::string> find_cmdline(const Image& image, const CoreNotes& notes) {
-  for (const proc::Mapping& mapping : image.mappings) {
-    if (mapping.path != "[stack]") continue;
-    auto arguments = find_arguments(*image.memory, mapping.start, mapping.end, notes.auxiliary_bytes);
+  // The path of the program (AT_EXECFN) is at the top of the first thread's stack, above the arguments.
+  const auto path = notes.auxiliary.find(AT_EXECFN);
+  const proc::Mapping* const stack = path == notes.auxiliary.end() ? nullptr : image.mapping_of(path->second);
+  std::vector<std::string> arguments;
+  if (stack != nullptr) {
+    arguments = find_arguments(*image.memory, stack->start, stack->end, notes.auxiliary_bytes);
     if (!arguments.empty()) return arguments;
   }
-  std::vector<std::string> arguments;
   for (std::size_t start = 0; start < notes.arguments.size();) {
     const std::size_t end = std::min(notes.arguments.find(' ', start), notes.arguments.size());
     if (end > start) arguments.push_back(notes.arguments.substr(start, end - start));
@@ -244,6 +251,7 @@ Result<Image> open_core(const std::string& path, const CoreOptions& options) {
     if (std::string mismatch = find_mismatch(path, options.exe, main); !mismatch.empty()) return Error{mismatch};
   }
   bool is_main_found = false;
+  std::unordered_map<const Program*, FilePlace> found_places;
   for (const Program& program : programs) {
     std::vector<FilePlace> places{{without_deleted(program.path), owner}};
     if (&program == main && !options.exe.empty()) places.insert(places.begin(), {options.exe, files::kCaller});
@@ -253,10 +261,13 @@ Result<Image> open_core(const std::string& path, const CoreOptions& options) {
     });
     if (place == places.end()) continue;
     is_main_found = is_main_found || &program == main;
-    for_each_piece(program, notes.files, [&](const CoreMapping& piece) {
-      memory->add_file(piece.start, piece.end, piece.offset, place->owner, place->path);
-    });
+    found_places.emplace(&program, *place);
   }
+  for_each_piece(programs, notes.files, [&](const Program& program, const CoreMapping& piece) {
+    const auto place = found_places.find(&program);
+    if (place == found_places.end()) return;
+    memory->add_file(piece.start, piece.end, piece.offset, place->second.owner, place->second.path);
+  });
 
   image.memory = memory;
   image.mappings = merge_mappings(*memory, notes, programs);

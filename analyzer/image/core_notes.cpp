@@ -81,11 +81,24 @@ void decode_files(std::span<const std::byte> bytes, CoreNotes& notes) {
     if (notes.files.size() >= files::kMaxCoreMappings) break;
     notes.files.push_back(std::move(file));
   }
+}
+
+// Sorts the mapped files by their addresses. Removes those that overlap: the kernel writes none, and each of them would
+// have to be compared with all mappings.
+void sort_files(CoreNotes& notes) {
   std::stable_sort(notes.files.begin(), notes.files.end(),
                    [](const CoreMapping& a, const CoreMapping& b) { return a.start < b.start; });
+  std::uint64_t end = 0;
+  std::erase_if(notes.files, [&](const CoreMapping& file) {
+    if (file.start < end) return true;
+    end = file.end;
+    return false;
+  });
 }
 
 void decode_auxiliary(std::span<const std::byte> bytes, CoreNotes& notes) {
+  constexpr std::size_t kMaxBytes = 4096;  // the kernel writes some hundred bytes
+  bytes = bytes.first(std::min(bytes.size(), kMaxBytes));
   notes.auxiliary_bytes.assign(bytes.begin(), bytes.end());
   for (std::uint64_t at = 0;; at += sizeof(Elf64_auxv_t)) {
     const auto entry = value_at<Elf64_auxv_t>(bytes, at);
@@ -106,6 +119,7 @@ CoreNotes decode_notes(std::span<const std::byte> bytes) {
     if (note.type == NT_AUXV) decode_auxiliary(note.body, notes);
     return true;
   });
+  sort_files(notes);
   return notes;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -37,13 +38,14 @@ bool is_futex(const proc::WaitTarget& target) {
 // A core does not show for every mapping whether it is shared. Anonymous memory, the heap and stacks are private. The
 // data of a program or library is also private. The data is mapped from a file, but the kernel copies a page when the
 // process writes to the page.
-WordMapping kind_of_mapping(const image::Image& core, std::uint64_t word) {
+using Paths = std::unordered_set<std::string_view>;
+
+WordMapping kind_of_mapping(const image::Image& core, const Paths& modules, std::uint64_t word) {
   const proc::Mapping* const mapping = core.mapping_of(word);
   if (mapping == nullptr) return WordMapping::kUnknown;
   if (mapping->shared) return WordMapping::kShared;
   if (!mapping->writable) return WordMapping::kUnknown;
-  const bool is_private = mapping->path.empty() || mapping->path.starts_with('[') ||
-                          std::ranges::find(core.modules, mapping->path, &symbols::Module::path) != core.modules.end();
+  const bool is_private = mapping->path.empty() || mapping->path.starts_with('[') || modules.contains(mapping->path);
   return is_private ? WordMapping::kPrivate : WordMapping::kUnknown;
 }
 
@@ -76,12 +78,13 @@ class Numbers {
   std::unordered_set<std::int32_t> tids_;
 };
 
-watch::WaitFacts look_up(const image::Image& core, const Numbers& numbers, const proc::ThreadSample& thread) {
+watch::WaitFacts look_up(const image::Image& core, const Paths& modules, const Numbers& numbers,
+                         const proc::ThreadSample& thread) {
   watch::WaitFacts facts;
   const proc::WaitTarget target = proc::classify(thread);
   if (!is_futex(target)) return facts;
   const bool is_private = target.kind == WaitClass::kPrivateFutex;
-  facts.mapping = is_private ? WordMapping::kPrivate : kind_of_mapping(core, target.word);
+  facts.mapping = is_private ? WordMapping::kPrivate : kind_of_mapping(core, modules, target.word);
   const auto read = [&](std::uint64_t at, std::size_t size) { return read_word(core, at, size); };
   const auto lives_here = [&](std::int32_t own) { return numbers.has_own(own); };
   // The owner of a lock in shared memory may be a thread of another process. A core does not show which other processes
@@ -119,9 +122,11 @@ CoreWaits find_core_waits(const image::Image& core) {
   std::vector<watch::WaitFacts> facts;
   found.all_for_good = true;
   const Numbers numbers(core);
+  Paths modules;
+  for (const symbols::Module& module : core.modules) modules.insert(module.path);
   for (const image::Thread& thread : core.threads) {
     threads.push_back(sample_of(thread));
-    facts.push_back(look_up(core, numbers, threads.back()));
+    facts.push_back(look_up(core, modules, numbers, threads.back()));
     found.all_for_good = found.all_for_good && is_asleep_for_good(numbers, threads.back(), facts.back());
   }
   const std::vector<bool> in_ring = watch::find_rings(core.pid, threads, facts);

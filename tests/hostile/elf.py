@@ -122,3 +122,28 @@ def core(threads, files=(), uid=0):
     head += b"".join(PHDR.pack(*segment) for segment in segments)
     body = head.ljust(head_bytes, b"\0") + notes
     return body.ljust(data_at, b"\0") + b"\x0f\x05".ljust(page, b"\x90") + bytes(page)
+
+
+def write_core(path, notes, segments, content):
+    """Writes a core with one segment of notes, and a segment of memory for each of `segments`: (flags, address, size in memory, offset in
+    `content`, size in the file)."""
+    page = 4096
+    at = EHDR.size + (1 + len(segments)) * PHDR.size
+    data_at = (at + len(notes) + page - 1) // page * page
+    rows = [(PT_NOTE, 0, at, 0, 0, len(notes), 0, 4)]
+    rows += [(PT_LOAD, flags, data_at + offset, address, 0, size, in_memory, page) for flags, address, in_memory, offset, size in segments]
+    head = EHDR.pack(b"\x7fELF\x02\x01\x01" + bytes(9), 4, 62, 1, 0, EHDR.size, 0, 0, EHDR.size, PHDR.size, len(rows), 0, 0, 0)
+    with open(path, "wb") as file:
+        file.write((head + b"".join(PHDR.pack(*row) for row in rows) + notes).ljust(data_at, b"\0") + content)
+
+
+def program_head(size, build_id=None):
+    """Returns the first page of a program with one segment of `size` bytes."""
+    segments = [(PT_LOAD, 5, 0, 0, 0, 4096, size, 4096)]
+    body = b""
+    if build_id is not None:
+        body = struct.pack("<III", 4, len(build_id), 3) + b"GNU\0" + build_id
+        segments.append((PT_NOTE, 4, 0x200, 0x200, 0, len(body), len(body), 4))
+    head = EHDR.pack(b"\x7fELF\x02\x01\x01" + bytes(9), 3, 62, 1, 0, EHDR.size, 0, 0, EHDR.size, PHDR.size, len(segments), 0, 0, 0)
+    head += b"".join(PHDR.pack(*segment) for segment in segments)
+    return (head.ljust(0x200, b"\0") + body).ljust(4096, b"\0")
