@@ -7,6 +7,9 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "diagnose/words.hpp"
 
@@ -21,14 +24,25 @@ struct Node {
   const model::Wait* wait;
 };
 
+// An edge leads from a thread that waits to the thread for which it waits, or to a group. A process that may have very
+// many threads is one group, so that an edge to the process needs no edge for each of its threads.
 struct Edge {
-  std::size_t target;
-  const model::Waker* waker;
+  std::size_t target = 0;  // a vertex: a node, or the number of nodes plus a group
+  const model::Waker* waker = nullptr;
 };
 
 struct Graph {
   std::vector<Node> nodes;
-  std::vector<std::vector<Edge>> edges;
+  std::vector<std::vector<Edge>> edges;          // by node
+  std::vector<std::vector<std::size_t>> groups;  // the nodes of each process
+  std::vector<std::size_t> group_of;             // by node
+
+  std::size_t vertices() const { return nodes.size() + groups.size(); }
+  bool is_group(std::size_t vertex) const { return vertex >= nodes.size(); }
+  const std::vector<std::size_t>& members(std::size_t vertex) const { return groups[vertex - nodes.size()]; }
+  bool leads_to(const Edge& edge, std::size_t node) const {
+    return edge.target == node || edge.target == nodes.size() + group_of[node];
+  }
 };
 
 // True if it is known which thread or process the waker is. False if it is known only that some thread of a process
@@ -40,13 +54,18 @@ bool is_understood(const model::Waker& waker) {
 
 Graph build(const model::Model& model) {
   Graph graph;
-  std::map<std::pair<std::string, std::int32_t>, std::vector<std::size_t>> by_process;
+  std::map<std::pair<std::string, std::int32_t>, std::size_t> groups;                         // by host and pid
+  std::map<std::pair<std::size_t, std::int32_t>, std::vector<std::size_t>> nodes_of_threads;  // by group and tid
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Process& process = model.processes[id];
     if (process.liveness == model::Liveness::kVictim) continue;  // the process for which the victim waits is the cause
     for (const model::Wait& wait : process.waits) {
       if (!wait.is_stuck) continue;
-      by_process[{process.host, process.pid}].push_back(graph.nodes.size());
+      const std::size_t group = groups.try_emplace({process.host, process.pid}, groups.size()).first->second;
+      if (group == graph.groups.size()) graph.groups.emplace_back();
+      graph.groups[group].push_back(graph.nodes.size());
+      graph.group_of.push_back(group);
+      nodes_of_threads[{group, wait.tid}].push_back(graph.nodes.size());
       graph.nodes.push_back({id, &wait});
     }
   }
@@ -54,54 +73,196 @@ Graph build(const model::Model& model) {
   for (std::size_t from = 0; from < graph.nodes.size(); ++from) {
     const std::string& host = model.processes[graph.nodes[from].process].host;
     for (const model::Waker& waker : graph.nodes[from].wait->wakers) {
-      const auto threads = by_process.find({host, waker.pid});
-      if (!is_understood(waker) || threads == by_process.end()) continue;
-      // A rwlock does not record its readers, so the waker is an unknown reader (its tid is 0). The only ring that
-      // forksight can then recognise is a writer that waits for itself.
+      if (!is_understood(waker)) continue;
+      const auto group = groups.find({host, waker.pid});
+      if (group == groups.end()) continue;
+      // The waker is an unknown reader (its tid is 0), because a rwlock does not record its readers. So the only ring
+      // that forksight can recognise here is a writer that waits for itself.
       if (waker.via == "rwlock" && waker.tid == 0) {
         graph.edges[from].push_back({from, &waker});
-        continue;
-      }
-      for (const std::size_t target : threads->second) {
-        if (waker.tid == 0 || graph.nodes[target].wait->tid == waker.tid) graph.edges[from].push_back({target, &waker});
+      } else if (waker.tid == 0) {
+        graph.edges[from].push_back({graph.nodes.size() + group->second, &waker});
+      } else if (const auto threads = nodes_of_threads.find({group->second, waker.tid});
+                 threads != nodes_of_threads.end()) {
+        for (const std::size_t target : threads->second) graph.edges[from].push_back({target, &waker});
       }
     }
   }
   return graph;
 }
 
-// Returns the shortest ring through the node `start`; empty if there is none. `may_be_itself`: an edge from a thread to
-// itself counts as a ring. find_cycles() first searches without such rings. The reason is that a waker may name only a
-// process. Then each thread of that process gets an edge, even the waiting thread itself. Edges of the kind `without`
-// are left out.
-Cycle find_shortest(const Graph& graph, std::size_t start, bool may_be_itself, std::string_view without) {
-  struct Step {
-    std::size_t from;
-    const model::Waker* waker;
-  };
-  std::map<std::size_t, Step> reached_from;
-  std::deque<std::size_t> open{start};
-  while (!open.empty()) {
-    const std::size_t at = open.front();
-    open.pop_front();
-    for (const Edge& edge : graph.edges[at]) {
-      if (edge.target == start && at == start && !may_be_itself) continue;
-      if (edge.waker->via == without) continue;
-      if (edge.target != start) {
-        if (reached_from.try_emplace(edge.target, Step{at, edge.waker}).second) open.push_back(edge.target);
-        continue;
-      }
-      Cycle cycle{{graph.nodes[at].process, graph.nodes[at].wait, edge.waker}};
-      for (std::size_t back = at; back != start;) {
-        const Step& step = reached_from.at(back);
-        back = step.from;
-        cycle.insert(cycle.begin(), {graph.nodes[back].process, graph.nodes[back].wait, step.waker});
-      }
-      return cycle;
+// For each vertex, the number of its strongly connected component. A ring never leaves a component. The algorithm is
+// that of Tarjan, without recursion, because a chain of waits may be very long. Edges of the kind `without` are left
+// out.
+class Components {
+ public:
+  Components(const Graph& graph, std::string_view without)
+      : graph_(graph), without_(without), order_(graph.vertices()), low_(graph.vertices()), of_(graph.vertices()) {
+    for (std::size_t vertex = 0; vertex < graph.vertices(); ++vertex) {
+      if (order_[vertex] == 0) visit_all_from(vertex);
     }
   }
-  return {};
-}
+
+  std::size_t of(std::size_t vertex) const { return of_[vertex] - 1; }
+  // False if no ring can go through the node.
+  bool may_have_ring(std::size_t node) const {
+    return sizes_[of(node)] > 1 || std::ranges::any_of(graph_.edges[node], [&](const Edge& edge) {
+             return edge.target == node && edge.waker->via != without_;
+           });
+  }
+
+ private:
+  struct Visit {
+    std::size_t vertex;
+    std::size_t next;  // the next edge, or the next member of a group
+  };
+
+  std::size_t count_targets(std::size_t vertex) const {
+    return graph_.is_group(vertex) ? graph_.members(vertex).size() : graph_.edges[vertex].size();
+  }
+
+  void enter(std::size_t vertex) {
+    order_[vertex] = low_[vertex] = ++entered_;
+    open_.push_back(vertex);
+    visits_.push_back({vertex, 0});
+  }
+
+  void visit_all_from(std::size_t first) {
+    enter(first);
+    while (!visits_.empty()) {
+      const std::size_t vertex = visits_.back().vertex;
+      const std::size_t next = visits_.back().next++;
+      if (next == count_targets(vertex)) {
+        leave(vertex);
+        continue;
+      }
+      if (!graph_.is_group(vertex) && graph_.edges[vertex][next].waker->via == without_) continue;
+      const std::size_t target =
+          graph_.is_group(vertex) ? graph_.members(vertex)[next] : graph_.edges[vertex][next].target;
+      if (order_[target] == 0) {
+        enter(target);
+      } else if (of_[target] == 0) {
+        low_[vertex] = std::min(low_[vertex], order_[target]);
+      }
+    }
+  }
+
+  void leave(std::size_t vertex) {
+    visits_.pop_back();
+    if (!visits_.empty()) low_[visits_.back().vertex] = std::min(low_[visits_.back().vertex], low_[vertex]);
+    if (low_[vertex] != order_[vertex]) return;
+    sizes_.push_back(0);
+    for (std::size_t member = graph_.vertices(); member != vertex;) {
+      member = open_.back();
+      open_.pop_back();
+      of_[member] = sizes_.size();
+      ++sizes_.back();
+    }
+  }
+
+  const Graph& graph_;
+  std::string_view without_;
+  std::vector<std::size_t> order_;  // the number of the visit, from 1; 0: not yet visited
+  std::vector<std::size_t> low_;
+  std::vector<std::size_t> of_;     // the component, from 1; 0: not yet known
+  std::vector<std::size_t> sizes_;  // by component
+  std::vector<std::size_t> open_;   // vertices whose component is not yet known
+  std::vector<Visit> visits_;
+  std::size_t entered_ = 0;
+};
+
+// Finds shortest rings. The search goes through a graph in which edges of the kind `without` are left out.
+class RingSearch {
+ public:
+  RingSearch(const Graph& graph, std::string_view without)
+      : graph_(graph),
+        without_(without),
+        components_(graph, without),
+        seen_(graph.vertices()),
+        from_(graph.nodes.size()) {}
+
+  // Returns the shortest ring through the node `start`; empty if there is none.
+  Cycle find(std::size_t start) {
+    if (!components_.may_have_ring(start)) return {};
+    Cycle cycle = find_shortest(start, false);
+    return cycle.empty() ? find_shortest(start, true) : cycle;
+  }
+
+ private:
+  struct Step {
+    std::size_t from = 0;
+    const model::Waker* waker = nullptr;
+  };
+  struct Open {
+    std::size_t vertex;
+    Step step;
+    std::size_t next = 0;  // the next member of a group
+  };
+
+  // `may_be_itself`: an edge from a thread to itself counts as a ring. find() searches without such rings first,
+  // because a waker that names only a process stands for each of its threads, also for the waiting thread itself.
+  Cycle find_shortest(std::size_t start, bool may_be_itself) {
+    ++search_;
+    std::deque<Open> open{{start, {}, 0}};
+    while (!open.empty() && steps_ < kMostSteps) {
+      const std::optional<Open> next = take(open);
+      if (!next || seen_[next->vertex] == search_) continue;
+      const std::size_t at = next->vertex;
+      if (at == start && next->step.waker != nullptr) continue;
+      seen_[at] = search_;
+      from_[at] = next->step;
+      for (const Edge& edge : graph_.edges[at]) {
+        ++steps_;
+        if (edge.waker->via == without_) continue;
+        const bool is_of_itself = at == start && !may_be_itself;
+        if (!is_of_itself && graph_.leads_to(edge, start)) return ring(start, at, edge.waker);
+        if (seen_[edge.target] == search_ || components_.of(edge.target) != components_.of(start)) continue;
+        if (graph_.is_group(edge.target)) seen_[edge.target] = search_;
+        open.push_back({edge.target, {at, edge.waker}, 0});
+      }
+    }
+    return {};
+  }
+
+  // Takes the next node. A group gives its members one after another, because most searches end early. nullopt: the
+  // first entry was a group that has no more members.
+  std::optional<Open> take(std::deque<Open>& open) {
+    ++steps_;
+    Open& first = open.front();
+    if (graph_.is_group(first.vertex)) {
+      const std::vector<std::size_t>& members = graph_.members(first.vertex);
+      if (first.next < members.size()) return Open{members[first.next++], first.step, 0};
+      open.pop_front();
+      return std::nullopt;
+    }
+    const Open node = first;
+    open.pop_front();
+    return node;
+  }
+
+  Cycle ring(std::size_t start, std::size_t last, const model::Waker* waker) const {
+    Cycle cycle{{graph_.nodes[last].process, graph_.nodes[last].wait, waker}};
+    for (std::size_t back = last; back != start;) {
+      const Step& step = from_[back];
+      back = step.from;
+      cycle.push_back({graph_.nodes[back].process, graph_.nodes[back].wait, step.waker});
+    }
+    std::ranges::reverse(cycle);
+    return cycle;
+  }
+
+  // In a graph that somebody has made for the purpose, each search may visit all nodes, and find a ring that is not
+  // new. So the searches end after this many steps. Rings that were found before are reported.
+  static constexpr std::size_t kMostSteps = 100'000'000;
+
+  const Graph& graph_;
+  std::string_view without_;
+  Components components_;
+  std::vector<std::size_t> seen_;  // by vertex: the search that has reached it
+  std::vector<Step> from_;         // by node: how the search has reached it
+  std::size_t search_ = 0;
+  std::size_t steps_ = 0;
+};
 
 // For a link whose process goes on: true if the other threads of the process cannot end the wait of this link. But
 // other threads can cancel a thread that joins, or a thread whose wait has `may_be_cancelled`. If the ring contains the
@@ -167,20 +328,20 @@ std::string tell_link(const Evidence& evidence, const Cycle& cycle, std::size_t 
 
 std::vector<Cycle> find_cycles(const model::Model& model) {
   const Graph graph = build(model);
-  std::map<const model::Wait*, bool> has_finding;
+  std::unordered_set<const model::Wait*> has_finding;
   std::vector<Cycle> cycles;
   // In a pool of processes, one idle worker holds a lock of multiprocessing while it reads from a pipe. The other idle
   // workers wait for this lock. They are no part of the ring that contains the reading worker. So the search first
   // looks for rings without such locks.
   for (const std::string_view without : {std::string_view(model::kViaSemaphoreLock), std::string_view()}) {
+    RingSearch search(graph, without);
     for (std::size_t start = 0; start < graph.nodes.size(); ++start) {
       if (has_finding.contains(graph.nodes[start].wait)) continue;
-      Cycle cycle = find_shortest(graph, start, false, without);
-      if (cycle.empty()) cycle = find_shortest(graph, start, true, without);
+      Cycle cycle = search.find(start);
       const bool is_new =
           std::ranges::none_of(cycle, [&](const Link& link) { return has_finding.contains(link.wait); });
       if (cycle.empty() || !is_new) continue;
-      for (const Link& link : cycle) has_finding[link.wait] = true;
+      for (const Link& link : cycle) has_finding.insert(link.wait);
       cycles.push_back(std::move(cycle));
     }
   }

@@ -2,6 +2,7 @@
 //   hanging load LIBRARY          calls stuck() of a library
 //   hanging hold N                reads from a pipe that it holds open for writing by N descriptors
 //   hanging poll THREADS N        has THREADS threads, and each polls N entries
+//   hanging share PROCESSES THREADS  reads from a pipe in each of PROCESSES processes with THREADS threads; all hold it open
 //   hanging receive THREADS       has THREADS threads, and each waits for a message, with a time limit of an hour
 //   hanging lock                  locks a mutex twice
 //   hanging map FILE N            maps a file N times as code, changes the ELF header in each mapping, and hangs
@@ -11,10 +12,12 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -99,6 +102,35 @@ static void poll_many(int threads, int count) {
   poll_forever(NULL);
 }
 
+static int shared_ends[2];
+
+static void* read_shared(void* unused) {
+  char byte;
+  while (read(shared_ends[0], &byte, 1) > 0) {
+  }
+  return unused;
+}
+
+static void share(int processes, int threads) {
+  if (pipe(shared_ends) != 0) fail("pipe");
+  int is_child = 0;
+  for (int i = 1; i < processes && !is_child; ++i) {
+    const pid_t child = fork();
+    if (child < 0) fail("fork");
+    is_child = child == 0;
+  }
+  if (is_child) prctl(PR_SET_PDEATHSIG, SIGKILL);
+  for (int i = 1; i < threads; ++i) {
+    pthread_attr_t attributes;
+    pthread_t thread;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 64 << 10);
+    if (pthread_create(&thread, &attributes, read_shared, NULL) != 0) fail("pthread_create");
+  }
+  if (!is_child) say_ready();
+  read_shared(NULL);
+}
+
 // Waits up to an hour for a message. The kernel does not restart a recv() with SO_RCVTIMEO that a stop interrupted.
 static void* receive_slowly(void* unused) {
   const struct timeval limit = {3600, 0};
@@ -149,6 +181,7 @@ int main(int argc, char** argv) {
   if (argc == 3 && strcmp(argv[1], "load") == 0) load(argv[2]);
   if (argc == 3 && strcmp(argv[1], "hold") == 0) hold(atoi(argv[2]));
   if (argc == 4 && strcmp(argv[1], "poll") == 0) poll_many(atoi(argv[2]), atoi(argv[3]));
+  if (argc == 4 && strcmp(argv[1], "share") == 0) share(atoi(argv[2]), atoi(argv[3]));
   if (argc == 3 && strcmp(argv[1], "receive") == 0) receive_many(atoi(argv[2]));
   if (argc == 2 && strcmp(argv[1], "lock") == 0) lock_twice();
   if (argc == 4 && strcmp(argv[1], "map") == 0) map_many(argv[2], atoi(argv[3]));

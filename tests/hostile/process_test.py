@@ -52,6 +52,12 @@ class Process(unittest.TestCase):
         done = self.why(self.start("poll", 2, 3), status=(1,))
         self.assertIn("pipe", done.out)
 
+    def test_many_processes_that_could_end_each_others_waits(self):
+        self.why(self.start("share", 600, 1), status=(1,))
+
+    def test_many_threads_that_could_end_each_others_waits(self):
+        self.why(self.start("share", 1, 6000), status=(1,))
+
     def exchange(self, make):
         """Removes the library while a process uses it. `make` then creates something else with the same path."""
         shutil.copy(LIBRARY, self.library)

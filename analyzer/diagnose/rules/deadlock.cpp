@@ -6,8 +6,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "diagnose/ended_threads.hpp"
 #include "diagnose/futex_waits.hpp"
@@ -99,24 +102,76 @@ std::unordered_set<model::ProcessId> find_explained(const std::vector<Finding>& 
   return explained;
 }
 
-// Returns the process itself, and all processes for which it waits, directly or through others. The rule reports these
-// processes only if all of them sleep for ever.
-std::vector<model::ProcessId> find_bound(const model::Model& model, model::ProcessId first) {
-  std::vector<model::ProcessId> bound{first};
-  for (std::size_t at = 0; at < bound.size(); ++at) {
-    const model::Process& process = model.processes[bound[at]];
-    for (const model::Wait& wait : process.waits) {
-      for (const model::Waker& waker : wait.wakers) {
-        if (waker.pid == process.pid || !model::is_waited_for(waker.via)) continue;
-        for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
-          const bool is_it = model.processes[id].pid == waker.pid && model.processes[id].host == process.host;
-          if (is_it && std::ranges::find(bound, id) == bound.end()) bound.push_back(id);
+bool is_asleep_for_good(const model::Process& process) {
+  return is_proven_dead(process) && !process.is_core && !process.has_gaps && !process.waits.empty() &&
+         std::ranges::all_of(process.waits,
+                             [](const model::Wait& wait) { return wait.is_stuck || has_thread_ended(wait); });
+}
+
+// Which process waits for which. Each step of a search looks at an edge once, because thousands of processes may all
+// wait for each other.
+class WaitsForProcesses {
+ public:
+  explicit WaitsForProcesses(const model::Model& model) : targets_(model.processes.size()) {
+    std::map<std::pair<std::string_view, std::int32_t>, std::vector<model::ProcessId>> ids;  // by host and pid
+    for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
+      ids[{model.processes[id].host, model.processes[id].pid}].push_back(id);
+    }
+    for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
+      const model::Process& process = model.processes[id];
+      std::unordered_set<std::int32_t> known;
+      for (const model::Wait& wait : process.waits) {
+        for (const model::Waker& waker : wait.wakers) {
+          if (waker.pid == process.pid || !model::is_waited_for(waker.via) || !known.insert(waker.pid).second) continue;
+          const auto named = ids.find({process.host, waker.pid});
+          if (named == ids.end()) continue;
+          targets_[id].insert(targets_[id].end(), named->second.begin(), named->second.end());
         }
       }
     }
   }
-  return bound;
-}
+
+  // Returns the process itself, and all processes for which it waits, directly or through others. Processes for which
+  // `is_left_out` is true are not visited.
+  template <class IsLeftOut>
+  std::vector<model::ProcessId> find_bound(model::ProcessId first, const IsLeftOut& is_left_out) const {
+    std::vector<model::ProcessId> bound{first};
+    std::vector<bool> seen(targets_.size());
+    seen[first] = true;
+    for (std::size_t at = 0; at < bound.size(); ++at) {
+      for (const model::ProcessId id : targets_[bound[at]]) {
+        if (seen[id] || is_left_out(id)) continue;
+        seen[id] = true;
+        bound.push_back(id);
+      }
+    }
+    return bound;
+  }
+
+  // Marks the process, and all processes that wait for it, directly or through others.
+  void mark_waiters(model::ProcessId first, std::vector<bool>& marked) {
+    if (waiters_.empty()) find_waiters();
+    std::vector<model::ProcessId> open{first};
+    while (!open.empty()) {
+      const model::ProcessId id = open.back();
+      open.pop_back();
+      if (marked[id]) continue;
+      marked[id] = true;
+      open.insert(open.end(), waiters_[id].begin(), waiters_[id].end());
+    }
+  }
+
+ private:
+  void find_waiters() {
+    waiters_.resize(targets_.size());
+    for (model::ProcessId id = 0; id < targets_.size(); ++id) {
+      for (const model::ProcessId target : targets_[id]) waiters_[target].push_back(id);
+    }
+  }
+
+  std::vector<std::vector<model::ProcessId>> targets_;  // by process
+  std::vector<std::vector<model::ProcessId>> waiters_;  // by process
+};
 
 // Sets the certainty and the outcome. If a signal handler could end a wait, the hang is not proven. If this handler
 // counts as a way out, the program may be meant to sleep until the handler runs. Python's own handler of SIGINT does
@@ -129,12 +184,6 @@ void set_certainty(const Evidence& evidence, const std::vector<model::ProcessId>
   finding.outcome = Outcome::kHang;
   if (std::ranges::any_of(bound, [&](model::ProcessId id) { return has_way_out(evidence.process(id)); }))
     set_may_be_intended(finding);
-}
-
-bool is_asleep_for_good(const model::Process& process) {
-  return is_proven_dead(process) && !process.is_core && !process.has_gaps && !process.waits.empty() &&
-         std::ranges::all_of(process.waits,
-                             [](const model::Wait& wait) { return wait.is_stuck || has_thread_ended(wait); });
 }
 
 Sleepers list_sleepers(const model::Model& model, const std::vector<model::ProcessId>& bound) {
@@ -392,16 +441,27 @@ void deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
   std::unordered_set<model::ProcessId> settled = find_explained(findings);
   find_unarmed_timers(evidence, settled, findings);
+  WaitsForProcesses waits(model);
+  // A process counts as open if it waits for a process that goes on or has a finding, directly or through others.
+  std::vector<bool> is_open(model.processes.size());
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
-    if (!is_asleep_for_good(model.processes[id]) || settled.contains(id)) continue;
-    const std::vector<model::ProcessId> bound = find_bound(model, id);
-    const bool is_closed = std::ranges::all_of(bound, [&](model::ProcessId one) {
-      return is_asleep_for_good(model.processes[one]) && !settled.contains(one);
-    });
-    const Sleepers sleepers = list_sleepers(model, bound);
-    if (!is_closed || std::ranges::none_of(sleepers, is_open_wait)) continue;
-    settled.insert(bound.begin(), bound.end());
-    findings.push_back(describe(evidence, bound, sleepers));
+    if (!is_asleep_for_good(model.processes[id]) || settled.contains(id)) waits.mark_waiters(id, is_open);
+  }
+  // These processes, and all for which they wait, have no open wait.
+  std::vector<bool> is_done(model.processes.size());
+  const auto has_open_wait = [&](const std::vector<model::ProcessId>& bound) {
+    return std::ranges::any_of(list_sleepers(model, bound), is_open_wait);
+  };
+  for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
+    if (is_open[id] || is_done[id]) continue;
+    const auto unknown = waits.find_bound(id, [&](model::ProcessId other) { return is_done[other]; });
+    if (!has_open_wait(unknown)) {
+      for (const model::ProcessId one : unknown) is_done[one] = true;
+      continue;
+    }
+    const auto bound = waits.find_bound(id, [](model::ProcessId) { return false; });
+    for (const model::ProcessId one : bound) waits.mark_waiters(one, is_open);
+    findings.push_back(describe(evidence, bound, list_sleepers(model, bound)));
   }
 }
 
