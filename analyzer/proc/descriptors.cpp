@@ -188,25 +188,6 @@ bool has_signalling_descriptor(std::int32_t pid) {
   });
 }
 
-bool may_be_signalled_by_kernel(std::int32_t pid) {
-  constexpr unsigned kMemoryDevices = 1;  // null, zero, random ...
-  constexpr unsigned kTerminals = 5;
-  constexpr unsigned kFirstPty = 128;
-  constexpr unsigned kLastPty = 143;
-  constexpr std::size_t kMaxMaps = 16U << 20U;
-  const std::string maps = read_file(proc_path(find_living_thread(pid), "maps"), kMaxMaps).text;
-  if (maps.find("[aio]") != std::string::npos) return true;
-  for (const auto& [tid, fd] : list_descriptors(pid)) {
-    struct stat status {};
-    if (files::stat_living(link_path(tid, fd), status) != 0 || !S_ISCHR(status.st_mode)) continue;
-    const unsigned device = major(status.st_rdev);
-    const bool is_plain =
-        device == kMemoryDevices || device == 4 || device == kTerminals || (device >= kFirstPty && device <= kLastPty);
-    if (!is_plain) return true;
-  }
-  return false;
-}
-
 std::optional<std::vector<EpollEntry>> parse_epoll(std::string_view fdinfo) {
   std::vector<EpollEntry> entries;
   for (std::size_t start = 0; start < fdinfo.size();) {

@@ -81,9 +81,6 @@ std::set<std::string> find_sockets_with_descriptors(const std::set<std::int32_t>
 // True if some descriptor of the process sends a signal when it becomes ready (O_ASYNC).
 bool has_signalling_descriptor(std::int32_t pid);
 
-// True if the process has a device, or queues for asynchronous I/O. Through these, the kernel may write to an eventfd.
-bool may_be_signalled_by_kernel(std::int32_t pid);
-
 // One descriptor that an epoll instance watches, from a "tfd:" line of fdinfo. parse_epoll() returns nullopt if it
 // cannot parse a "tfd:" line.
 struct EpollEntry {

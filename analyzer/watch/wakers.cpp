@@ -108,7 +108,8 @@ void WakerFinder::begin_look() {
   shared_on_its_way_.reset();
   memory_holders_.clear();
   peers_.clear();
-  kernel_signals_.clear();
+  kernel_work_.clear();
+  has_memory_groups_.reset();
   objects_.clear();
   polled_ = 0;
 }
@@ -127,9 +128,9 @@ Answer WakerFinder::find(std::int32_t pid, const proc::ThreadSample& thread, con
     case proc::WaitClass::kVfork: answer = find_vfork_child(pid, thread, facts); break;
     case proc::WaitClass::kRead:
     case proc::WaitClass::kWrite:
-      answer = find_other_ends(pid, thread.tid, target.fd, target.kind, thorough, facts);
+      answer = find_other_ends(pid, thread.tid, target.fd, target.kind, tree, thorough, facts);
       break;
-    case proc::WaitClass::kPoll: answer = find_polled(pid, thread, thorough, facts); break;
+    case proc::WaitClass::kPoll: answer = find_polled(pid, thread, tree, thorough, facts); break;
     case proc::WaitClass::kFileLock: answer = find_lock_holders(pid, thread, facts); break;
     case proc::WaitClass::kTraced:
       facts.wakers = {{thread.status.tracer, "ptrace"}};
@@ -192,9 +193,10 @@ bool WakerFinder::has_scanned(const std::string& object) {
   return false;
 }
 
-Answer WakerFinder::find_polled(std::int32_t pid, const proc::ThreadSample& thread, bool thorough, WaitFacts& facts) {
-  // Each descriptor costs a read in /proc. If one look at the tree has examined too many descriptors, this look proves
-  // nothing about further waits.
+Answer WakerFinder::find_polled(std::int32_t pid, const proc::ThreadSample& thread, const Tree& tree, bool thorough,
+                                WaitFacts& facts) {
+  // Each descriptor costs a read in /proc. If one look at the tree has examined too many descriptors, it proves nothing
+  // about further waits.
   if (polled_ > files::kMaxPolledDescriptors) return Answer::kUnknown;
   const auto fds = proc::read_poll_set(thread);
   if (!fds) return Answer::kUnknown;
@@ -205,8 +207,8 @@ Answer WakerFinder::find_polled(std::int32_t pid, const proc::ThreadSample& thre
   if (fds->empty()) return Answer::kNotProvable;
   Answer of_all = Answer::kKnown;
   for (const std::int32_t fd : *fds) {
-    const Answer answer = find_other_ends(pid, thread.tid, fd, proc::WaitClass::kPoll, thorough, facts);
-    // The remaining descriptors are also looked up, so that a single scan searches for all of them.
+    const Answer answer = find_other_ends(pid, thread.tid, fd, proc::WaitClass::kPoll, tree, thorough, facts);
+    // Look up the remaining descriptors, too, so that a single scan searches for all of them.
     if (answer == Answer::kNeedsScan) {
       of_all = answer;
     } else if (answer != Answer::kKnown) {
@@ -218,15 +220,32 @@ Answer WakerFinder::find_polled(std::int32_t pid, const proc::ThreadSample& thre
   return of_all;
 }
 
+proc::KernelWork WakerFinder::kernel_work_for(const Tree& tree, const std::vector<proc::Holder>& holders) {
+  proc::KernelWork all;
+  const auto add = [&](std::int32_t pid) {
+    const auto [work, is_new] = kernel_work_.try_emplace(pid);
+    if (is_new) work->second = proc::find_kernel_work(pid);
+    all.has_ring = all.has_ring || work->second.has_ring;
+    all.may_write_to_eventfd = all.may_write_to_eventfd || work->second.may_write_to_eventfd;
+  };
+  for (const auto& [pid, member] : tree.living()) add(pid);
+  for (const proc::Holder& holder : holders) add(holder.pid);
+  return all;
+}
+
 Answer WakerFinder::find_other_ends(std::int32_t pid, std::int32_t tid, std::int32_t fd, proc::WaitClass kind,
-                                    bool thorough, WaitFacts& facts) {
+                                    const Tree& tree, bool thorough, WaitFacts& facts) {
   const proc::Object& object = object_of(tid, fd);
   facts.object = object.name;
   facts.is_fifo = object.kind == proc::ObjectKind::kFifo;
   if (object.kind == proc::ObjectKind::kOther || object.kind == proc::ObjectKind::kEpoll ||
       outside_.contains(object.name))
     return Answer::kNotProvable;
-  if (object.kind == proc::ObjectKind::kSocket) return find_socket_ends(pid, tid, fd, object, kind, facts);
+  if (object.kind == proc::ObjectKind::kSocket) {
+    const Answer answer = find_socket_ends(pid, tid, fd, object, kind, facts);
+    const bool may_go_on = answer == Answer::kKnown && thorough && kernel_work_for(tree, {}).has_ring;
+    return may_go_on ? Answer::kUnknown : answer;
+  }
   if (object.kind == proc::ObjectKind::kProcess) {
     const auto process = proc::resolve_pidfd(tid, fd);
     if (!process) return Answer::kUnknown;
@@ -251,10 +270,16 @@ Answer WakerFinder::find_other_ends(std::int32_t pid, std::int32_t tid, std::int
     if (!could) continue;
     has_any = true;
     facts.wakers.push_back({holder.pid, is_eventfd ? "eventfd" : "pipe", 0, holder.fd});
-    if (!is_eventfd || !thorough) continue;
-    const auto [signals, is_new] = kernel_signals_.try_emplace(holder.pid, false);
-    if (is_new) signals->second = proc::may_be_signalled_by_kernel(holder.pid);
-    if (signals->second) return Answer::kUnknown;
+  }
+  if (is_eventfd && reads) {
+    // These groups exist for as long as the machine runs. They only increase the count of an eventfd, so they do not
+    // end the wait of a writer.
+    if (!has_memory_groups_) has_memory_groups_ = proc::has_memory_groups_of_version_1();
+    if (*has_memory_groups_) return Answer::kNotProvable;
+  }
+  if (thorough) {
+    const proc::KernelWork work = kernel_work_for(tree, holders);
+    if (is_eventfd ? work.may_write_to_eventfd : work.has_ring) return Answer::kUnknown;
   }
   add_receivers(facts);
   return has_any ? Answer::kKnown : Answer::kUnknown;

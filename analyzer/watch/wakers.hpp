@@ -13,6 +13,7 @@
 
 #include "proc/descriptors.hpp"
 #include "proc/file_locks.hpp"
+#include "proc/kernel_work.hpp"
 #include "proc/mappings.hpp"
 #include "proc/sockets.hpp"
 #include "proc/thread_sample.hpp"
@@ -65,11 +66,15 @@ class WakerFinder {
   Answer find_children(std::int32_t pid, const proc::ThreadSample& thread, const Tree& tree, bool thorough,
                        WaitFacts& facts) const;
   Answer find_vfork_child(std::int32_t pid, const proc::ThreadSample& thread, WaitFacts& facts) const;
-  Answer find_polled(std::int32_t pid, const proc::ThreadSample& thread, bool thorough, WaitFacts& facts);
-  Answer find_other_ends(std::int32_t pid, std::int32_t tid, std::int32_t fd, proc::WaitClass kind, bool thorough,
-                         WaitFacts& facts);
+  Answer find_polled(std::int32_t pid, const proc::ThreadSample& thread, const Tree& tree, bool thorough,
+                     WaitFacts& facts);
+  Answer find_other_ends(std::int32_t pid, std::int32_t tid, std::int32_t fd, proc::WaitClass kind, const Tree& tree,
+                         bool thorough, WaitFacts& facts);
   Answer find_socket_ends(std::int32_t pid, std::int32_t tid, std::int32_t fd, const proc::Object& socket,
                           proc::WaitClass kind, WaitFacts& facts);
+  // What the kernel may do for some process of the tree, or for a process that has one of the descriptors. The answer
+  // is kept for one look.
+  proc::KernelWork kernel_work_for(const Tree& tree, const std::vector<proc::Holder>& holders);
   Answer find_armers(std::int32_t tid, std::int32_t fd, const proc::Object& timer, WaitFacts& facts);
   void add_receivers(WaitFacts& facts) const;
   Answer find_lock_holders(std::int32_t pid, const proc::ThreadSample& thread, WaitFacts& facts);
@@ -102,7 +107,8 @@ class WakerFinder {
   std::optional<bool> shared_on_its_way_;
   std::map<std::string, std::vector<proc::Holder>> memory_holders_;  // holders of shared memory, by its path
   std::map<std::uint64_t, std::optional<proc::Peer>> peers_;
-  std::map<std::int32_t, bool> kernel_signals_;
+  std::map<std::int32_t, proc::KernelWork> kernel_work_;
+  std::optional<bool> has_memory_groups_;                                  // has_memory_groups_of_version_1()
   std::map<std::pair<std::int32_t, std::int32_t>, proc::Object> objects_;  // by thread and descriptor
   std::size_t polled_ = 0;                                                 // polled descriptors, counted for one look
 };

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/aio_abi.h>
 #include <linux/filter.h>
 #include <linux/futex.h>
 #include <linux/io_uring.h>
@@ -28,6 +29,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/timerfd.h>
@@ -316,37 +318,140 @@ static int held_by_filter(void) {
   return waitpid(child, &status, 0) == child && status == 0 ? kWell : kBroken;
 }
 
-/* The kernel writes to the pipe after four seconds, by io_uring, on behalf of a process that only reads the pipe. If
- * the kernel has no io_uring, or refuses it, a child writes instead. */
-static int ring_writes(void) {
+static int wait_for_status(pid_t child) {
+  int status;
+  return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : kBroken;
+}
+
+static struct io_uring_params about;
+
+static int make_ring(void) {
+  memset(&about, 0, sizeof about);
+  return (int)syscall(SYS_io_uring_setup, 4, &about);
+}
+
+/* Asks the kernel to write a byte to `end` after four seconds. False if it refuses. */
+static int write_by_ring(int ring, int end, unsigned char flags) {
   static struct __kernel_timespec after = {.tv_sec = 4};
   static const char byte = 'x';
-  struct io_uring_params about;
-  memset(&about, 0, sizeof about);
-  make_pipe();
-  const int ring = (int)syscall(SYS_io_uring_setup, 4, &about);
-  if (ring < 0) {
-    const pid_t child = fork();
-    if (child == 0) _exit(sleep(4) == 0 && write(ends[1], &byte, 1) == 1 ? 0 : kBroken);
-    say_ready();
-    int status;
-    return read_pipe() == 1 && waitpid(child, &status, 0) == child && status == 0 ? kWell : kBroken;
-  }
   const size_t size = about.sq_off.array + about.sq_entries * sizeof(uint32_t);
   char* const queue = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQ_RING);
   struct io_uring_sqe* const entries =
       mmap(NULL, about.sq_entries * sizeof *entries, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQES);
-  if (queue == MAP_FAILED || (void*)entries == MAP_FAILED) return kBroken;
+  if (queue == MAP_FAILED || (void*)entries == MAP_FAILED) return 0;
   entries[0] = (struct io_uring_sqe){
       .opcode = IORING_OP_TIMEOUT, .flags = IOSQE_IO_HARDLINK, .addr = (uintptr_t)&after, .len = 1};
-  entries[1] = (struct io_uring_sqe){.opcode = IORING_OP_WRITE, .fd = ends[1], .addr = (uintptr_t)&byte, .len = 1};
+  entries[1] =
+      (struct io_uring_sqe){.opcode = IORING_OP_WRITE, .flags = flags, .fd = end, .addr = (uintptr_t)&byte, .len = 1};
   uint32_t* const order = (void*)(queue + about.sq_off.array);
   order[0] = 0;
   order[1] = 1;
   __atomic_store_n((uint32_t*)(void*)(queue + about.sq_off.tail), 2, __ATOMIC_RELEASE);
-  if (syscall(SYS_io_uring_enter, ring, 2, 0, 0, NULL, 0) != 2) return kBroken;
+  return syscall(SYS_io_uring_enter, ring, 2, 0, 0, NULL, 0) == 2;
+}
+
+/* The kernel writes to the pipe after four seconds, by io_uring, on behalf of a process that only reads the pipe. If
+ * the kernel has no io_uring, or refuses it, a child writes instead. */
+static int ring_writes(void) {
+  make_pipe();
+  const int ring = make_ring();
+  if (ring < 0) {
+    const pid_t child = fork();
+    if (child == 0) _exit(sleep(4) == 0 && write(ends[1], "x", 1) == 1 ? 0 : kBroken);
+    say_ready();
+    return read_pipe() == 1 && wait_for_status(child) == 0 ? kWell : kBroken;
+  }
+  if (!write_by_ring(ring, ends[1], 0)) return kBroken;
   say_ready();
   return read_pipe() == 1 ? kWell : kBroken;
+}
+
+/* The kernel writes to the pipe of the child, by the io_uring of the parent. The parent has closed the pipe, but the
+ * io_uring keeps it. If the kernel refuses io_uring, the parent writes itself. */
+static int ring_of_parent(void) {
+  make_pipe();
+  const pid_t child = fork();
+  if (child == 0) _exit(read_pipe() == 1 ? kWell : kBroken);
+  const int ring = make_ring();
+  const int is_kept = ring >= 0 && syscall(SYS_io_uring_register, ring, IORING_REGISTER_FILES, &ends[1], 1) == 0;
+  if (is_kept && !write_by_ring(ring, 0, IOSQE_FIXED_FILE)) return kBroken;
+  say_ready();
+  if (!is_kept && (sleep(4) != 0 || write(ends[1], "x", 1) != 1)) return kBroken;
+  close(ends[0]);
+  close(ends[1]);
+  return wait_for_status(child);
+}
+
+static int read_count(int event) {
+  uint64_t count;
+  return read(event, &count, sizeof count) == sizeof count ? kWell : kBroken;
+}
+
+static void add_to_count(int event) {
+  const uint64_t one = 1;
+  sleep(4);
+  if (write(event, &one, sizeof one) != sizeof one) _exit(kBroken);
+}
+
+/* The kernel writes to the eventfd of the child when a timer of the parent expires, by asynchronous I/O of the parent.
+ * The parent has closed the eventfd, but the kernel keeps it for the parent. If the kernel refuses asynchronous I/O,
+ * the parent writes itself. */
+static int aio_of_parent(void) {
+  const int event = eventfd(0, EFD_CLOEXEC);
+  const pid_t child = fork();
+  if (child == 0) _exit(read_count(event));
+  const struct itimerspec when = {.it_value = {.tv_sec = 4}};
+  const int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+  struct iocb request = {.aio_lio_opcode = IOCB_CMD_POLL,
+                         .aio_fildes = (uint32_t)timer,
+                         .aio_buf = 1, /* POLLIN */
+                         .aio_flags = IOCB_FLAG_RESFD,
+                         .aio_resfd = (uint32_t)event};
+  struct iocb* requests[] = {&request};
+  aio_context_t queue = 0;
+  if (timerfd_settime(timer, 0, &when, NULL) != 0) return kBroken;
+  const int is_kept = syscall(SYS_io_setup, 1, &queue) == 0 && syscall(SYS_io_submit, queue, 1, requests) == 1;
+  say_ready();
+  if (!is_kept) add_to_count(event);
+  close(event);
+  return wait_for_status(child);
+}
+
+static int write_text(const char* folder, const char* name, const char* text) {
+  char path[128];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  const int file = open(path, O_WRONLY | O_CLOEXEC);
+  const int is_written = file >= 0 && write(file, text, strlen(text)) == (ssize_t)strlen(text);
+  close(file);
+  return is_written;
+}
+
+/* The kernel writes to the eventfd when a memory control group of version 1 is removed. The child removes it, and does
+ * not have the eventfd. If there are no such groups, or the kernel refuses to make one, the child writes itself. */
+static int group_of_memory(void) {
+  char folder[64];
+  char path[128];
+  char text[64];
+  snprintf(folder, sizeof folder, "/sys/fs/cgroup/memory/forksight-ways-out-%d", (int)getpid());
+  const int event = eventfd(0, EFD_CLOEXEC);
+  int is_kept = mkdir(folder, 0700) == 0;
+  if (is_kept) {
+    snprintf(path, sizeof path, "%s/memory.usage_in_bytes", folder);
+    const int usage = open(path, O_RDONLY | O_CLOEXEC);
+    snprintf(text, sizeof text, "%d %d 1048576", event, usage);
+    is_kept = usage >= 0 && write_text(folder, "cgroup.event_control", text);
+    close(usage);
+    if (!is_kept) rmdir(folder);
+  }
+  const pid_t child = fork();
+  if (child == 0) {
+    if (!is_kept) add_to_count(event);
+    close(event);
+    if (is_kept) sleep(4);
+    _exit(!is_kept || rmdir(folder) == 0 ? kWell : kBroken);
+  }
+  say_ready();
+  return read_count(event) == kWell ? wait_for_status(child) : kBroken;
 }
 
 enum { kRequeue = FUTEX_CMP_REQUEUE };
@@ -702,11 +807,6 @@ static void start_with_own_table(pthread_t* thread, void* (*run)(void*)) {
   sem_wait(&told);
 }
 
-static int wait_for_status(pid_t child) {
-  int status;
-  return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : kBroken;
-}
-
 static int child_reads_pipe(void* (*other)(void*)) {
   pthread_t thread;
   make_pipe();
@@ -943,6 +1043,9 @@ static const struct {
     {"memory_as_descriptor", memory_as_descriptor},
     {"held_by_filter", held_by_filter},
     {"ring_writes", ring_writes},
+    {"ring_of_parent", ring_of_parent},
+    {"aio_of_parent", aio_of_parent},
+    {"group_of_memory", group_of_memory},
     {"own_locks", own_locks},
     {"bytes_not_yet_sent", bytes_not_yet_sent},
     {"requeued", requeued},

@@ -52,6 +52,8 @@ TEST(Descriptors, AThreadMayHaveATableOfItsOwn) {
   EXPECT_EQ(writer->tid, tid);
   is_seen.set_value();
   thread.join();
+  // A joined thread may still be in the list of the kernel for a moment.
+  while (::access(("/proc/self/task/" + std::to_string(tid)).c_str(), F_OK) == 0) std::this_thread::yield();
   EXPECT_EQ(find_tables(::getpid()).size(), 1U);
   ::close(ends[0]);
 }

@@ -146,14 +146,6 @@ static void eventfd_victim(void) {
   if (read(event, &count, sizeof count) < 0) _exit(98);
 }
 
-/* Only the waiting process itself could write to the eventfd. */
-static void eventfd_self(void) {
-  uint64_t count;
-  const int event = eventfd(0, 0);
-  say_ready();
-  if (read(event, &count, sizeof count) < 0) _exit(98);
-}
-
 /* The process reads from its own pipe. After three seconds, a second process opens the pipe through /proc, and writes
  * to it. The second process is no longer a descendant of the reader, and has closed the ends that it inherited. */
 static void woken_by_proc(void) {
@@ -272,7 +264,6 @@ const struct mode kernel_modes[] = {
     {"tcp-healthy", tcp_healthy},
     {"idle-accept", idle_accept},
     {"eventfd-victim", eventfd_victim},
-    {"eventfd-self", eventfd_self},
     {"woken-by-proc", woken_by_proc},
     {"eventfd-healthy", eventfd_healthy},
     {"poll-victim", poll_victim},

@@ -181,9 +181,9 @@ TEST_F(RunCommand, AHangIsWaitedForByDefault) {
 
 // The mutant of the command switches off the rule that would explain the hang.
 TEST_F(RunCommand, AHangThatNoRuleExplainsIsReportedAndNotKilled) {
-  Words words = command({"--on-hang", "kill", "--hang-after", "0.2"}, {kFixture, "eventfd-self"});
+  Words words = command({"--on-hang", "kill", "--hang-after", "0.2"}, {kFixture, "pipe-self"});
   words[0] = FORKSIGHT_MUTANT;
-  words.insert(words.begin(), {"/usr/bin/env", "FORKSIGHT_MUTED_RULE=pipe-deadlock"});
+  words.insert(words.begin(), {"/usr/bin/env", "FORKSIGHT_MUTED_RULE=pipe-held-open"});
   const Outcome outcome = run_idle(words);
   EXPECT_EQ(exit_code(outcome.status), 128 + SIGTERM);
   EXPECT_NE(outcome.error.find("no task can wake it, and no rule explains why"), std::string::npos) << outcome.error;
