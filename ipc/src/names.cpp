@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdio>
 
 #include "failure.hpp"
@@ -59,18 +60,18 @@ error no_queue_name(const std::string& name) {
                  name.c_str());
 }
 
-std::string chosen_name_of(int fd) {
+result<std::string> chosen_name_of(int fd) {
   std::array<char, 64> link{};
   std::snprintf(link.data(), link.size(), "/proc/self/fd/%d", fd);
   std::array<char, 512> target{};
   const ssize_t size = readlink(link.data(), target.data(), target.size());
-  if (size <= 0) return {};
+  if (size < 0) return failed_call(errno, "segment: readlink of %s", link.data());
   std::string_view path(target.data(), static_cast<std::size_t>(size));
   // The kernel appends this text to the path of a removed file.
   constexpr std::string_view kDeleted = " (deleted)";
   if (path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());
   const std::size_t slash = path.rfind('/');
-  if (slash == std::string_view::npos || !is_chosen_name(path.substr(slash))) return {};
+  if (slash == std::string_view::npos || !is_chosen_name(path.substr(slash))) return std::string();
   return std::string(path.substr(slash));
 }
 

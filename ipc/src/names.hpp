@@ -19,9 +19,9 @@ result<void> check_choice(std::string_view choice);
 error no_queue_name(const std::string& name);
 
 inline std::string path_of(const std::string& name) { return "/dev/shm" + name; }
-// The chosen name of the file behind a descriptor, even if the name was removed. Empty: the file has no chosen name, or
-// /proc cannot be read.
-std::string chosen_name_of(int fd);
+// The chosen name of the file behind a descriptor, even if the name was removed. Empty: the file has no chosen name.
+// Error: system (/proc cannot be read).
+result<std::string> chosen_name_of(int fd);
 // True if the name belongs to the file behind the descriptor.
 bool is_called(int fd, const std::string& name);
 // True if the file begins with the magic number of a queue. A queue gets its chosen name only when it is complete. So a

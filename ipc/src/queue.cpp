@@ -17,6 +17,12 @@ error not_open() {
 
 error no_message() { return detail::failure(errc::bad_option, "queue: the message is empty, or was released"); }
 
+// True if the handle no longer has the message after this result. If the handle was evicted, others own the buffer, and
+// may write into it. A corrupt queue gives no message to anybody any more.
+bool has_lost_message(const result<void>& done) {
+  return done || done.error().code == errc::evicted || done.error().code == errc::corrupt;
+}
+
 }  // namespace
 
 loan::loan(loan&& other) noexcept { *this = std::move(other); }
@@ -79,7 +85,7 @@ result<void> message::release() {
 result<void> message::park() {
   if (!core_) return no_message();
   auto done = core_->park(*this);
-  if (done) forget();
+  if (has_lost_message(done)) forget();
   return done;
 }
 result<void> message::requeue() {
@@ -88,7 +94,7 @@ result<void> message::requeue() {
     return detail::failure(errc::bad_option, "queue: requeue() is for a message of receive_parked()");
   }
   auto done = core_->requeue(*this);
-  if (done) forget();
+  if (has_lost_message(done)) forget();
   return done;
 }
 

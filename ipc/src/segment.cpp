@@ -42,9 +42,10 @@ std::string name_for(const geometry& shape) {
 }
 
 // The name that the user chose for the file, if there is one. Otherwise the random name.
-std::string name_of(int fd, const geometry& shape) {
-  std::string chosen = chosen_name_of(fd);
-  return chosen.empty() ? name_for(shape) : chosen;
+result<std::string> name_of(int fd, const geometry& shape) {
+  auto chosen = chosen_name_of(fd);
+  if (!chosen || !chosen->empty()) return chosen;
+  return name_for(shape);
 }
 
 // Chooses the random id of a new queue.
@@ -265,7 +266,10 @@ result<segment> segment::open(descriptor fd, descriptor payload, access how, uid
   if (auto good = check(shape, static_cast<std::size_t>(about.st_size)); !good) return good.error();
 
   if (shape.strategy == static_cast<std::uint8_t>(strategy::named)) {
-    found.name_ = name_of(found.fd_.get(), shape);
+    auto name = name_of(found.fd_.get(), shape);
+    // A segment that is only inspected does not need its name. Without /proc, it is called by its random name.
+    if (!name && how != access::read) return name.error();
+    found.name_ = name.value_or(name_for(shape));
     if (how == access::read) {
       if (auto mapped = found.map(how); !mapped) return mapped.error();
       return found;
@@ -362,8 +366,6 @@ result<segment> segment::open_named(const std::string& name) {
   if (found && !has_name(found->fd_.get())) {
     return failure(errc::not_found, "%s: was removed by gc() just now", name.c_str());
   }
-  // Without /proc, open() cannot find out the chosen name. But the caller knows it.
-  if (found && is_chosen_name(name)) found->name_ = name;
   if (found && found->name_ != name) {
     return failure(errc::untrusted, "%s: holds a queue that is called %s", name.c_str(), found->name_.c_str());
   }

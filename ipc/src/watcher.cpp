@@ -32,7 +32,7 @@ result<std::unique_ptr<watcher>> watcher::start(core& of, wait_kind kind) {
   sigfillset(&all);
   // On Linux, sigprocmask() sets the mask of the calling thread, as pthread_sigmask() does. In glibc 2.28, libc does
   // not export pthread_sigmask().
-  ::sigprocmask(SIG_SETMASK, &all, &before);
+  if (::sigprocmask(SIG_SETMASK, &all, &before) != 0) return failed_call(errno, "queue: blocking signals");
   int why = 0;
   try {
     made->thread_ = std::thread([one = made.get()] { one->run(); });

@@ -632,7 +632,28 @@ TEST_F(Errors, ACaretakerThatIsTakenForDeadLosesItsMessage) {
     if (!done) {
       EXPECT_EQ(done.error().code, errc::evicted);
     }
+    EXPECT_FALSE(*held) << call << ": the buffer belongs to others, and the object must not lead to it";
+    EXPECT_EQ(held->data(), nullptr) << call;
+    EXPECT_EQ(held->size(), 0u) << call;
     EXPECT_EQ(q.inspect().parked, 1u) << call;
+  }
+}
+
+TEST_F(Errors, AMessageOfACorruptQueueIsEmptyAfterwards) {
+  for (const bool parks : {true, false}) {
+    queue q = make();
+    ASSERT_TRUE(q.send_copy("x", 1));
+    ASSERT_TRUE(q.receive()->park());
+    auto held = q.receive_parked();
+    ASSERT_TRUE(held);
+    auto again = detail::segment::open(detail::descriptor(dup(q.fd())));
+    ASSERT_TRUE(again);
+    again->view().head->poisoned.store_relaxed(1);
+    const result<void> done = parks ? held->park() : held->requeue();
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, errc::corrupt);
+    EXPECT_FALSE(*held) << parks;
+    EXPECT_EQ(held->data(), nullptr) << parks;
   }
 }
 

@@ -2,6 +2,7 @@
 // succeeds without that call. It releases everything that it had acquired, and the queue stays intact. Calls that a
 // signal interrupts are made again.
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -67,7 +68,8 @@ struct operation {
   std::function<void(scene&)> prepare;  // runs in the test
   std::function<void(scene&)> join;     // runs in the child, before the fault is injected
   std::function<void(scene&)> operate;
-  bool starts_thread = false;  // if true, mappings are not compared, because libc keeps the stack of an ended thread
+  // How the operation starts a thread. Then mappings are not compared, because libc keeps the stack of an ended thread.
+  enum class thread { none, watches, feeds } starts = thread::none;
 };
 
 template <class T>
@@ -100,20 +102,31 @@ void make_sockets(scene& of) {
 }
 void join(scene& of) { of.own = std::move(of.q.reattach_after_fork()).value(); }
 void nothing(scene& /*of*/) {}
+void make_chosen(scene& of) {
+  auto made = queue::open_or_create("fault", small());
+  if (!made) ADD_FAILURE() << made.error().text;
+  of.q = std::move(made).value();
+  of.name = of.q.name();
+}
+// The descriptor must become readable, although one of the calls that made it has failed.
+void await_event(scene& of, const result<int>& event) {
+  if (!event) {
+    of.why = event.error();
+    return;
+  }
+  pollfd ask{*event, POLLIN, 0};
+  int ready = -1;
+  for (int tries = 0; tries < 2 && ready < 0; ++tries) ready = poll(&ask, 1, static_cast<int>(kGenerous / 1ms));
+  if (ready != 1) of.why = error{errc::system, 0, 0, "the descriptor does not become readable"};
+}
 
 const std::vector<operation> kOperations = {
     {"create", nothing, nothing, [](scene& of) { keep(of, queue::create(small()), of.made); }},
     {"create by name", nothing, nothing, [](scene& of) { keep(of, queue::create(small(strategy::named)), of.made); }},
     {"open or create, no queue exists", nothing, nothing,
      [](scene& of) { keep(of, queue::open_or_create("fault", small()), of.made); }},
-    {"open or create, the queue exists",
-     [](scene& of) {
-       auto made = queue::open_or_create("fault", small());
-       if (!made) ADD_FAILURE() << made.error().text;
-       of.q = std::move(made).value();
-       of.name = of.q.name();
-     },
-     nothing, [](scene& of) { keep(of, queue::open_or_create("fault", small()), of.made); }},
+    {"open or create, the queue exists", make_chosen, nothing,
+     [](scene& of) { keep(of, queue::open_or_create("fault", small()), of.made); }},
     {"create with a payload of its own", nothing, nothing,
      [](scene& of) {
        options wanted = small();
@@ -122,6 +135,8 @@ const std::vector<operation> kOperations = {
      }},
     {"attach", make_memfd, nothing, [](scene& of) { keep(of, queue::attach(of.q.fd()), of.made); }},
     {"attach by name", make_named, nothing, [](scene& of) { keep(of, queue::attach(of.name), of.made); }},
+    {"attach to a chosen name", make_chosen, nothing, [](scene& of) { keep(of, queue::attach(of.q.fd()), of.made); }},
+    {"attach by a chosen name", make_chosen, nothing, [](scene& of) { keep(of, queue::attach(of.name), of.made); }},
     {"reattach", make_memfd, nothing, [](scene& of) { keep(of, of.q.reattach_after_fork(), of.made); }},
     {"send a queue", make_sockets, nothing,
      [](scene& of) { keep(of, send_queue(of.sockets[0], of.q, deadline::after(kGenerous))); }},
@@ -154,7 +169,15 @@ const std::vector<operation> kOperations = {
        wanted.feeding = feed::thread;
        make(of, wanted);
      },
-     join, [](scene& of) { keep(of, send_one(of.own)); }, true},
+     join, [](scene& of) { keep(of, send_one(of.own)); }, operation::thread::feeds},
+    {"a descriptor for messages",
+     [](scene& of) {
+       make_memfd(of);
+       ASSERT_TRUE(send_one(of.q));
+     },
+     join, [](scene& of) { await_event(of, of.own.message_fd()); }, operation::thread::watches},
+    {"a descriptor for room", make_memfd, join, [](scene& of) { await_event(of, of.own.room_fd()); },
+     operation::thread::watches},
     {"recover", make_memfd, join, [](scene& of) { (void)of.own.recover(); }},
     {"inspect", make_memfd, join, [](scene& of) { (void)of.own.inspect(); }},
     {"inspect by name", make_named, nothing,
@@ -171,7 +194,7 @@ const std::vector<operation> kOperations = {
      }},
 };
 
-enum : int { kGood = 0, kError = 1, kLeak = 2, kBroken = 3, kUnnamed = 4 };
+enum : int { kGood = 0, kError = 1, kLeak = 2, kUnnamed = 4, kMisnamed = 5 };
 
 // Runs the operation once with the fault `how`. The exit status of the child says whether the operation failed, and
 // whether it left something behind. `text` receives the error text. Then checks that the queue is intact.
@@ -197,11 +220,14 @@ faulted run(const operation& what, const fault& how, std::string& text) {
           if (said.empty()) return static_cast<int>(kUnnamed);
         }
         const std::string name = here.made.name();
+        // An operation that attaches to a queue must find out how the queue is called.
+        const bool is_misnamed = here.made.fd() >= 0 && here.q.fd() >= 0 && name != here.name;
         here.made = {};
+        if (is_misnamed) return static_cast<int>(kMisnamed);
         if (!name.empty() && name != here.name) unlink(("/dev/shm" + name).c_str());
         here.own = {};
         holdings after = holdings::now();
-        if (what.starts_thread) after.mappings = before.mappings;
+        if (what.starts != operation::thread::none) after.mappings = before.mappings;
         if (!(after == before)) return static_cast<int>(kLeak);
         return static_cast<int>(here.why ? kError : kGood);
       });
@@ -211,7 +237,7 @@ faulted run(const operation& what, const fault& how, std::string& text) {
   text.assign(said, size > 0 ? static_cast<std::size_t>(size) : 0);
   close(ends[0]);
   // check_survivor() expects a full queue to refuse a message. A handle with a feeder accepts any number of messages.
-  if (here.q.fd() >= 0 && !what.starts_thread) {
+  if (here.q.fd() >= 0 && what.starts != operation::thread::feeds) {
     const test::leftovers left = test::check_survivor(here.q);
     EXPECT_EQ(left.broken, "") << what.name;
   }
@@ -267,7 +293,8 @@ TEST_F(Faults, EachCallFailsOnce) {
   for (const int error : {ENOMEM, EMFILE, EPERM}) {
     const auto failed = fail_each(error);
     runs += failed.size();
-    for (const long number : {SYS_memfd_create, SYS_openat, SYS_mmap, SYS_madvise, SYS_fcntl, SYS_flock}) {
+    for (const long number : {SYS_memfd_create, SYS_openat, SYS_mmap, SYS_madvise, SYS_fcntl, SYS_flock, SYS_eventfd2,
+                              SYS_readlink, SYS_rt_sigprocmask}) {
       EXPECT_TRUE(failed.contains(number)) << "call " << number;
     }
   }

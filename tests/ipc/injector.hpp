@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <functional>
 
 #include "child.hpp"
@@ -55,13 +56,20 @@ class injector {
   static void stop_here() { syscall(SYS_kill, getpid(), SIGSTOP); }
 
   // False for system calls that never get the fault. Some of them do not fail, such as getpid(). close() closes the
-  // descriptor even if it fails. The queue does not call wait4(), kill() or tgkill(). It calls write() only in
-  // watcher::signal(), which ignores the result.
+  // descriptor even if it fails. If munmap() fails, the memory stays mapped, and no program can do anything about that.
+  // Only libc calls brk(). If it fails, libc maps memory instead and keeps it, which would look like a leak. The queue
+  // does not call wait4(), kill() or tgkill(). It calls write() only in watcher::signal(), which ignores the result,
+  // and which runs in a thread that the injector does not trace.
   static bool may_fail(unsigned long number) {
     const unsigned long never[] = {SYS_close,       SYS_munmap,     SYS_brk,     SYS_kill,   SYS_getpid,
                                    SYS_gettid,      SYS_exit,       SYS_geteuid, SYS_getuid, SYS_tgkill,
-                                   SYS_sched_yield, SYS_exit_group, SYS_write,   SYS_wait4,  SYS_rt_sigprocmask};
+                                   SYS_sched_yield, SYS_exit_group, SYS_write,   SYS_wait4};
     return std::ranges::find(never, number) == std::end(never);
+  }
+  // pthread_create() of glibc blocks signals, and relies on the kernel to do it. It would later restore a mask that the
+  // failed call has not filled in. Only the queue asks for the old mask when it sets a new one.
+  static bool is_of_libc(const user_regs_struct& registers) {
+    return registers.orig_rax == SYS_rt_sigprocmask && (registers.rdi != SIG_SETMASK || registers.rdx == 0);
   }
 
   faulted trace() {
@@ -95,7 +103,7 @@ class injector {
 
   void enter() {
     user_regs_struct registers = get();
-    if (!may_fail(registers.orig_rax)) return;
+    if (!may_fail(registers.orig_rax) || is_of_libc(registers)) return;
     // FUTEX_WAKE never gets the fault, because libc also uses it: if a wake-up of libc were lost, a thread would wait
     // for ever. Liveness.ALostWakeUpOnlyDelaysTheMessage tests lost wake-ups of the queue.
     if (registers.orig_rax == SYS_futex && (static_cast<int>(registers.rsi) & FUTEX_CMD_MASK) == FUTEX_WAKE) return;

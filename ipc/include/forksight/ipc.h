@@ -153,10 +153,10 @@ int forksight_queue_receive_parked(forksight_queue* queue, forksight_message** m
  * NULL, gets the number of messages. */
 int forksight_queue_requeue(forksight_queue* queue, size_t* count, struct forksight_queue_error* error);
 /* Parks a message that a consumer cannot handle, or parks a message of receive_parked() again. OK: `message` is freed.
- * Otherwise the caller keeps it. */
+ * Otherwise the caller keeps it. After EVICTED and CORRUPT it is empty: it has no data, and its size is 0. */
 int forksight_message_park(forksight_message* message, struct forksight_queue_error* error);
 /* Requeues one message of receive_parked(): receive() delivers it again. For another message, the error is BAD_OPTION. OK:
- * `message` is freed. Otherwise the caller keeps it. */
+ * `message` is freed. Otherwise the caller keeps it. After EVICTED and CORRUPT it is empty. */
 int forksight_message_requeue(forksight_message* message, struct forksight_queue_error* error);
 
 /* For a queue with `thread`: what became of the messages that send_copy() of this handle has accepted. The messages have

@@ -104,7 +104,7 @@ class message {
   result<void> release();
   // Parks the message: receive() does not return it until it is requeued. This is for a consumer that cannot handle it.
   // Errors of park() and requeue(): evicted, used_after_fork, corrupt, bad_option (the message is empty, or was
-  // released). After an error, the object still has the message, except after evicted and corrupt.
+  // released). After an error, the object still has the message, except after evicted and corrupt. It is then empty.
   result<void> park();
   // Only for a message of receive_parked(); for another message, the error is bad_option. The next receive() gets the
   // message, with deliveries() 1, before all queued messages.
