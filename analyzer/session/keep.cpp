@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "collect/run_log.hpp"
+#include "files/dead_places.hpp"
 #include "forksight/trace/header.hpp"
 #include "proc/proc_fs.hpp"
 #include "render/findings_json.hpp"
@@ -52,8 +53,12 @@ class Descriptor {
   int fd_;
 };
 
+// Identifies a folder, however it is called.
+using FolderKey = std::pair<dev_t, ino_t>;
+
 struct OldRun {
   std::string name;
+  FolderKey folder;
   timespec changed{};
   std::uint64_t bytes = 0;
   std::vector<std::string> files;
@@ -164,33 +169,51 @@ std::optional<OldRun> read_run(int root, const std::string& name) {
   if (!folder || ::fstat(folder.get(), &status) != 0 || status.st_uid != ::geteuid()) return std::nullopt;
   OldRun run;
   run.name = name;
+  run.folder = {status.st_dev, status.st_ino};
   run.changed = status.st_mtim;
   return take_files(folder.get(), run) ? std::optional(std::move(run)) : std::nullopt;
 }
 
-// Returns the folders to which FORKSIGHT_OUT is set in the environment of some process of this machine. These processes
-// write traces there now or later.
-std::set<std::string> find_named_folders() {
+// The folders to which FORKSIGHT_OUT is set in the environment of some process of this machine. These processes write
+// traces there now or later. Two processes may call one folder by different paths.
+struct NamedFolders {
+  std::set<std::string> paths;
+  std::set<FolderKey> keys;
+};
+
+NamedFolders find_named_folders() {
   constexpr std::string_view kVariable = "FORKSIGHT_OUT=";
-  std::set<std::string> folders;
+  NamedFolders folders;
   for (const std::int32_t pid : proc::list_numbers("/proc").numbers) {
     const std::string all = proc::read_environment(pid);
     for (std::size_t at = 0; at < all.size();) {
       const std::size_t end = std::min(all.find('\0', at), all.size());
       const std::string_view entry = std::string_view(all).substr(at, end - at);
-      if (entry.starts_with(kVariable)) folders.emplace(entry.substr(kVariable.size()));
       at = end + 1;
+      if (!entry.starts_with(kVariable)) continue;
+      const std::string path(entry.substr(kVariable.size()));
+      // The process may see other file systems than this one, for example in a container.
+      struct stat status {};
+      if (files::stat_living(proc::proc_path(pid, "root") + path, status) == 0)
+        folders.keys.emplace(status.st_dev, status.st_ino);
+      folders.paths.insert(path);
     }
   }
   return folders;
 }
 
-// Removes the folder of the run. Returns false if the run goes on. If the folder has got a new file in the meantime,
-// removes only the files of `run`, leaves the folder, and returns false.
+// Removes the folder of the run. Returns false if the run goes on, or if the folder is not the one that was examined. If
+// the folder has got another file since it was examined, nothing is removed. If it gets one now, that file and the
+// folder stay.
 bool remove_run(int root, const OldRun& run) {
   const Descriptor folder(::openat(root, run.name.c_str(), kOpenFolder));
-  if (!folder || ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0) return false;
-  for (const std::string& file : run.files) ::unlinkat(folder.get(), file.c_str(), 0);
+  struct stat status {};
+  if (!folder || ::fstat(folder.get(), &status) != 0 || FolderKey{status.st_dev, status.st_ino} != run.folder)
+    return false;
+  if (::flock(folder.get(), LOCK_EX | LOCK_NB) != 0) return false;
+  OldRun now;
+  if (!take_files(folder.get(), now)) return false;
+  for (const std::string& file : now.files) ::unlinkat(folder.get(), file.c_str(), 0);
   return ::unlinkat(root, run.name.c_str(), AT_REMOVEDIR) == 0;
 }
 
@@ -250,14 +273,14 @@ std::vector<std::string> remove_old_runs(const fs::path& root, const fs::path& c
   if (!folder) return removed;
   std::size_t runs = 0;
   std::uint64_t bytes = 0;
-  std::optional<std::set<std::string>> named;  // read only if a run is about to be removed
+  std::optional<NamedFolders> named;  // read only if a run is about to be removed
   for (const OldRun& run : list_runs(folder.get())) {
     ++runs;
     bytes += run.bytes;
     const bool is_beyond = runs > options.bounds.runs.value_or(runs) || bytes > options.bounds.bytes.value_or(bytes);
     if (!is_beyond || run.name == current.filename() || (run.has_rank && options.keeps_ranks)) continue;
     if (!named) named = find_named_folders();
-    if (named->contains((root / run.name).string())) continue;
+    if (named->keys.contains(run.folder) || named->paths.contains((root / run.name).string())) continue;
     if (remove_run(folder.get(), run)) removed.push_back(run.name);
   }
   return removed;

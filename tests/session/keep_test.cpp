@@ -192,9 +192,11 @@ TEST_F(Keep, ARunThatGoesOnStays) {
   const std::string locked = make_run(5);
   const int fd = ::open((root_ / locked).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   ASSERT_EQ(::flock(fd, LOCK_SH), 0);
-  // The forksight of another run has ended, but one process of that run still exists.
+  // The forksight of another run has ended, but one process of that run still exists. It calls the folder by another
+  // path, because that run was started in another folder.
   const std::string named = make_run(6);
-  std::string variable = "FORKSIGHT_OUT=" + (root_ / named).string();
+  fs::create_directory_symlink(root_, folder_ / "link");
+  std::string variable = "FORKSIGHT_OUT=" + (folder_ / "link" / "." / named).string();
   char* const environment[] = {variable.data(), nullptr};
   char name[] = "sleep";
   char time[] = "1000";
