@@ -1,6 +1,5 @@
-// pthread_mutex_lock in assembly for x86-64. It does what the compiled code of acquire() in lock_guard.hpp does, with
-// one exception (see the comment about t_fast below). It needs no frame pointer and saves fewer registers.
-// docs/performance.md shows how much time this saves.
+// pthread_mutex_lock in assembly for x86-64. It does what the compiled code of acquire() in lock_guard.hpp does, but it
+// needs no frame pointer and saves fewer registers. docs/performance.md shows how much time this saves.
 // docs/decisions/0011-assembly-for-one-lock.md says why no other lock hook is written in assembly.
 //   The callee-saved registers keep the caller's values, and the unwind information describes each push. So unwinding
 //   and cancellation pass through this function. It stores the facts about the lock before it requests the lock, in the
@@ -52,9 +51,9 @@ __attribute__((used, noinline, cold)) static void forksight_assembler_constants(
 // t_fast is null at a thread's first lock, in a child that watches orphans, in an atfork handler, and if orders or
 // times of locks are recorded. Then this code calls
 // `extern "C" int forksight_slow_pthread_mutex_lock(pthread_mutex_t*, Frame)`, with the frame that a compiler would
-// make. t_fast is read before and after the real call: a signal handler may fork in between, and then t_fast may be
-// null in the child. In that case this code adds no entry for the mutex. If the real call returns EOWNERDEAD (130), the
-// lock was acquired, too.
+// make. After the real call, this code uses t_slot, as acquire() does: a signal handler may fork in between, and then
+// t_fast may be null in the child. The child completes the call, too, and its slot gets an entry for the mutex. t_slot
+// is not null, because t_fast was not. If the real call returns EOWNERDEAD (130), the lock was acquired, too.
 #define FORKSIGHT_MUTEX_LOCK_IN_ASSEMBLY                                  \
   asm(".pushsection .text.forksight_hooks,\"ax\",@progbits\n"             \
       "  .p2align 6\n"                                                    \
@@ -90,9 +89,7 @@ __attribute__((used, noinline, cold)) static void forksight_assembler_constants(
       "  testl %eax, %eax\n"                                              \
       "  jne 2f\n"                                                        \
       "1:\n"                                                              \
-      FORKSIGHT_ASM_LOAD(forksight_t_fast, rcx)                           \
-      "  testq %rcx, %rcx\n"                                              \
-      "  je 7f\n"                                                         \
+      FORKSIGHT_ASM_LOAD(forksight_t_slot, rcx)                           \
       "  leaq 32(%rdx), %r9\n"                                            \
       "  cmpq %rdx, (%rcx)\n"                                             \
       "  jne 6f\n"                                                        \
@@ -116,9 +113,7 @@ __attribute__((used, noinline, cold)) static void forksight_assembler_constants(
       "  cmpl $130, %eax\n"                                               \
       "  jne 7f\n"                                                        \
       "6:\n"                                                              \
-      FORKSIGHT_ASM_LOAD(forksight_t_fast, rcx)                           \
-      "  testq %rcx, %rcx\n"                                              \
-      "  je 7f\n"                                                         \
+      FORKSIGHT_ASM_LOAD(forksight_t_slot, rcx)                           \
       "  movq (%rcx), %rdx\n"                                             \
       "  testl $2047, %edx\n"                                             \
       "  jne 4f\n"                                                        \

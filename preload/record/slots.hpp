@@ -162,7 +162,7 @@ inline bool is_moved(const Slot& slot, const HeldLock* entry) {
 }
 
 // The slot of the calling thread. Null until the thread calls its first hook, and for ever if no slot was free then.
-extern thread_local constinit Slot* t_slot;
+extern thread_local constinit Slot* t_slot asm("forksight_t_slot");
 // The slot for the fast path of a lock. It equals t_slot, or is null if every lock must take the slow path: in a forked
 // child that inherited orphaned locks, inside of an atfork handler, and if orders or times of locks are recorded. So
 // one branch covers all rare cases.

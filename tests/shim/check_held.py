@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Checks what a trace records about the locks that a thread holds. held_list.c describes the scenes.
 
-  check_held.py HELD_LIST SHIM FORKSIGHT moves|handler|nested
+  check_held.py HELD_LIST SHIM FORKSIGHT moves|taken|handler|nested
 """
 import collections
 import json
@@ -45,6 +45,17 @@ def check_moves(locks, records):
     return problems
 
 
+def check_taken(printed, records):
+    """The forks of the first process and those of its children take turns. Checks that each of the first children records the printed lock
+    exactly once, as held at its fork. The program prints how many children these are."""
+    lock, count = printed[0], int(printed[1])
+    forks = [record["offset"] for record in records if record["record"] == "fork"]
+    held = collections.Counter(record["fields"]["fork"] for record in records
+                               if record["record"] == "held" and record["fields"]["lock"] == lock)
+    problems = [] if count > 20 and len(forks) > 2 * count else [f"only {count} of {len(forks)} forks came early enough"]
+    return problems + [f"fork {child}: the lock is held {held[child]} times" for child in forks[1:2 * count:2] if held[child] != 1]
+
+
 def check_handler(locks, records):
     """Checks that the trace records exactly one lock as held by the atfork handlers: the lock that a handler took and did not release."""
     held = [record["fields"]["lock"] for record in records if record["record"] == "handler_held"]
@@ -67,7 +78,7 @@ def check_nested(_, records):
 def main():
     program, shim, forksight, scene = sys.argv[1:]
     locks, records = run(program, shim, forksight, scene)
-    problems = {"moves": check_moves, "handler": check_handler, "nested": check_nested}[scene](locks, records)
+    problems = {"moves": check_moves, "taken": check_taken, "handler": check_handler, "nested": check_nested}[scene](locks, records)
     for problem in problems[:10]:
         print(f"{scene}: {problem}")
     sys.exit(1 if problems else 0)

@@ -4,8 +4,19 @@
 //            once, with the place where they were taken.
 //   handler  A prepare handler releases a lock that was taken before the fork, and takes a second one. Another handler
 //            waits for a third lock. The second lock must be recorded as held by the handlers.
+//   taken    A lock is taken. SIGTRAP is raised after each instruction of that call, and the signal handler forks. The
+//            child completes the call, too. Then it starts a thread and forks. If libc had not yet taken the lock at
+//            the first of these forks, the second one must record the lock once, as held. Another thread of the first
+//            process holds a lock, so every lock of the child takes the slow path.
+//   handler  A prepare handler releases a lock that was taken before the fork, and takes a second one. Another handler
+//            waits for a third lock. The second lock must be recorded as held by the handlers.
+//   taken    A lock is taken. SIGTRAP is raised after each instruction of that call, and the signal handler forks. The
+//   child
+//            completes the call, too. Then it starts a thread and forks. That fork must record the lock once, as held.
+//            Another thread of the first process holds a lock, so every lock of the child takes the slow path.
 //   nested   A prepare handler calls fork(). The trace must record both forks as forks by fork().
 // The program prints the addresses of the locks that the trace must record. check_held.py reads the trace.
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -13,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 static pthread_mutex_t g_first = PTHREAD_MUTEX_INITIALIZER;
@@ -61,6 +73,46 @@ static void moves(void) {
   printf("%p %p\n", (void*)&g_second, (void*)&g_third);
 }
 
+static volatile int g_is_child;
+static volatile int g_forks_before; /* forks at which libc had not yet taken the lock */
+
+static void split_on_trap(int number, siginfo_t* info, void* context) {
+  (void)number;
+  (void)info;
+  if (g_is_child) return;
+  int status = 0;
+  if (g_first.__data.__lock == 0) ++g_forks_before;
+  const pid_t child = fork();
+  if (child < 0) abort();
+  if (child == 0) {
+    g_is_child = 1;
+    ((ucontext_t*)context)->uc_mcontext.gregs[REG_EFL] &= ~0x100L;
+  } else if (waitpid(child, &status, 0) != child || status != 0) {
+    abort();
+  }
+}
+
+static void* hold_and_idle(void* unused) {
+  pthread_mutex_lock(&g_third);
+  return idle(unused);
+}
+
+static void taken(void) {
+  const struct sigaction action = {.sa_sigaction = split_on_trap, .sa_flags = SA_SIGINFO};
+  sigaction(SIGTRAP, &action, NULL);
+  start(hold_and_idle);
+  set_trap_flag();
+  pthread_mutex_lock(&g_first);
+  clear_trap_flag();
+  if (g_is_child) {
+    g_ready = 0;
+    start(idle);
+    fork_once();
+    _exit(0);
+  }
+  printf("%p %d\n", (void*)&g_first, g_forks_before);
+}
+
 static void* hold_third(void* unused) {
   pthread_mutex_lock(&g_third);
   __atomic_store_n(&g_ready, 1, __ATOMIC_RELEASE);
@@ -104,6 +156,7 @@ static void nested(void) {
 
 int main(int argc, char** argv) {
   if (argc == 2 && strcmp(argv[1], "moves") == 0) moves();
+  if (argc == 2 && strcmp(argv[1], "taken") == 0) taken();
   if (argc == 2 && strcmp(argv[1], "handler") == 0) handler();
   if (argc == 2 && strcmp(argv[1], "nested") == 0) nested();
   return 0;
