@@ -8,12 +8,6 @@
 //            child completes the call, too. Then it starts a thread and forks. If libc had not yet taken the lock at
 //            the first of these forks, the second one must record the lock once, as held. Another thread of the first
 //            process holds a lock, so every lock of the child takes the slow path.
-//   handler  A prepare handler releases a lock that was taken before the fork, and takes a second one. Another handler
-//            waits for a third lock. The second lock must be recorded as held by the handlers.
-//   taken    A lock is taken. SIGTRAP is raised after each instruction of that call, and the signal handler forks. The
-//   child
-//            completes the call, too. Then it starts a thread and forks. That fork must record the lock once, as held.
-//            Another thread of the first process holds a lock, so every lock of the child takes the slow path.
 //   nested   A prepare handler calls fork(). The trace must record both forks as forks by fork().
 // The program prints the addresses of the locks that the trace must record. check_held.py reads the trace.
 #define _GNU_SOURCE

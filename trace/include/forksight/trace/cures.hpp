@@ -1,5 +1,5 @@
-// The cures that are on. The command passes them to the shim as a list: "auto", "none" and names of cures.def,
-// separated by commas.
+// The cures that are on. The command passes them to the shim as a list of words, separated by commas: "auto", "none",
+// names of cures.def, and NAME=N for a cure that takes a value.
 #pragma once
 
 #include <cstddef>
@@ -47,8 +47,9 @@ struct CureMistake {
   std::size_t bytes = 0;
 };
 
-// Adds the cures that `text` names, up to its first invalid word. `text` may be null. The function allocates nothing
-// and uses no locale, because the shim calls it.
+// Reads the words of `text` in their order, up to the first invalid one. A name adds its cure to `out`, "auto" adds the
+// sound ones, and "none" removes all, also those that `out` had before. `text` may be null. The function allocates
+// nothing and uses no locale, because the shim calls it.
 constexpr CureMistake read_cures(const char* text, CureSet& out) {
   constexpr std::uint32_t kMostValue = 1'000'000;
   const auto is_word = [](const char* at, const char* end, const char* word) {
