@@ -168,9 +168,14 @@ int forksight_queue_take_role(forksight_queue* queue, int role, forksight_queue_
 }
 
 int forksight_queue_attach(int fd, int role, forksight_queue** queue, forksight_queue_error* error) {
+  return forksight_queue_attach_with_payload(fd, -1, role, queue, error);
+}
+
+int forksight_queue_attach_with_payload(int fd, int payload_fd, int role, forksight_queue** queue,
+                                        forksight_queue_error* error) {
   return guarded(error, [&] {
     if (!is_role(role)) return tell(bad_role(role), error);
-    return give(ipc::queue::attach(fd, static_cast<ipc::role>(role)), queue, error);
+    return give(ipc::queue::attach(fd, static_cast<ipc::role>(role), payload_fd), queue, error);
   });
 }
 
@@ -189,6 +194,7 @@ int forksight_queue_reattach_after_fork(const forksight_queue* parents, forksigh
 void forksight_queue_close(forksight_queue* queue) { delete queue; }
 
 int forksight_queue_fd(const forksight_queue* queue) { return queue->held.fd(); }
+int forksight_queue_payload_fd(const forksight_queue* queue) { return queue->held.payload_fd(); }
 
 size_t forksight_queue_name(const forksight_queue* queue, char* name, size_t size) {
   const std::string own = queue->held.name();
@@ -292,6 +298,14 @@ int forksight_queue_close_producer(forksight_queue* queue, int64_t timeout_ms, f
 void forksight_queue_cancel(const forksight_queue* queue) { queue->held.cancel(); }
 void forksight_queue_shutdown(forksight_queue* queue, int drain) { queue->held.shutdown(drain != 0); }
 size_t forksight_queue_recover(forksight_queue* queue) { return queue->held.recover(); }
+
+int forksight_queue_gc(int dry_run, size_t* count, forksight_queue_error* error) {
+  return guarded(error, [&] {
+    const auto report = ipc::gc(dry_run != 0);
+    if (count != nullptr) *count = report ? report->removed.size() : 0;
+    return report ? FORKSIGHT_QUEUE_OK : tell(report.error(), error);
+  });
+}
 
 int forksight_queue_send_to(int socket, const forksight_queue* queue, int64_t timeout_ms,
                             forksight_queue_error* error) {

@@ -657,5 +657,25 @@ TEST_F(Errors, AMessageOfACorruptQueueIsEmptyAfterwards) {
   }
 }
 
+TEST_F(Errors, CRemovesQueuesThatNobodyUses) {
+  auto used = queue::create(small(strategy::named));
+  ASSERT_TRUE(used) << used.error().text;
+  // The process that made this queue ends, and the name stays.
+  const std::string left = "/forksight-left";
+  test::child maker([] { return queue::open_or_create("left", small()) ? 0 : 1; });
+  ASSERT_EQ(maker.wait(), 0);
+  ASSERT_EQ(access(("/dev/shm" + left).c_str(), F_OK), 0);
+  size_t count = 0;
+  forksight_queue_error why{};
+  ASSERT_EQ(forksight_queue_gc(1, &count, &why), FORKSIGHT_QUEUE_OK) << why.text;
+  EXPECT_EQ(count, 1u);
+  EXPECT_EQ(access(("/dev/shm" + left).c_str(), F_OK), 0) << "a dry run removes nothing";
+  ASSERT_EQ(forksight_queue_gc(0, &count, &why), FORKSIGHT_QUEUE_OK) << why.text;
+  EXPECT_EQ(count, 1u);
+  EXPECT_NE(access(("/dev/shm" + left).c_str(), F_OK), 0);
+  EXPECT_EQ(access(("/dev/shm" + used->name()).c_str(), F_OK), 0);
+  ASSERT_EQ(forksight_queue_gc(0, nullptr, nullptr), FORKSIGHT_QUEUE_OK);
+}
+
 }  // namespace
 }  // namespace forksight::ipc

@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "child.hpp"
+#include "forksight/ipc.h"
 
 namespace forksight::ipc {
 namespace {
@@ -92,6 +93,34 @@ TEST(Handover, AReadOnlyPayloadIsReadOnlyForTheOthers) {
   ASSERT_TRUE(got) << got.error().text;
   EXPECT_EQ(got->acquire().error().code, errc::role);
   EXPECT_EQ(text_of(got->receive(deadline::now()).value()), "hello");
+}
+
+TEST(Handover, CAttachesToAReadOnlyPayloadByBothDescriptors) {
+  options wanted = small();
+  wanted.readonly_payload = true;
+  auto made = queue::create(wanted);
+  ASSERT_TRUE(made) << made.error().text;
+  ASSERT_TRUE(made->send_copy("hello", 5));
+  forksight_queue* got = nullptr;
+  forksight_queue_error why{};
+  EXPECT_EQ(forksight_queue_attach(made->fd(), FORKSIGHT_QUEUE_CONSUMER, &got, &why), FORKSIGHT_QUEUE_BAD_OPTION);
+  EXPECT_NE(std::string(why.text).find("attach with both descriptors"), std::string::npos) << why.text;
+  ASSERT_EQ(forksight_queue_attach_with_payload(made->fd(), made->payload_fd(), FORKSIGHT_QUEUE_CONSUMER, &got, &why),
+            FORKSIGHT_QUEUE_OK)
+      << why.text;
+  EXPECT_GE(forksight_queue_payload_fd(got), 0);
+  EXPECT_NE(forksight_queue_payload_fd(got), made->payload_fd()) << "the handle has a copy of its own";
+  forksight_message* message = nullptr;
+  ASSERT_EQ(forksight_queue_receive(got, 0, &message, &why), FORKSIGHT_QUEUE_OK) << why.text;
+  EXPECT_EQ(std::string(static_cast<const char*>(forksight_message_data(message)), forksight_message_size(message)),
+            "hello");
+  forksight_message_release(message);
+  forksight_queue_close(got);
+  auto plain = queue::create(small());
+  ASSERT_TRUE(plain);
+  ASSERT_EQ(forksight_queue_attach_with_payload(plain->fd(), -1, FORKSIGHT_QUEUE_ANY, &got, &why), FORKSIGHT_QUEUE_OK);
+  EXPECT_EQ(forksight_queue_payload_fd(got), -1);
+  forksight_queue_close(got);
 }
 
 TEST(Handover, SaysThatThereIsNoDescriptorLeft) {

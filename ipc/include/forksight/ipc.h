@@ -96,6 +96,10 @@ int forksight_queue_open_or_create_expecting(const char* name, const struct fork
                                              forksight_queue** queue, struct forksight_queue_error* error);
 /* Attaches to the queue behind the descriptor. The caller keeps the descriptor. */
 int forksight_queue_attach(int fd, int role, forksight_queue** queue, struct forksight_queue_error* error);
+/* As forksight_queue_attach(), for a queue whose creator has set options::readonly_payload in C++. Such a queue has two
+ * descriptors: the one of forksight_queue_fd(), and the one of its payload. `payload_fd`: -1 if the queue has none. */
+int forksight_queue_attach_with_payload(int fd, int payload_fd, int role, forksight_queue** queue,
+                                        struct forksight_queue_error* error);
 int forksight_queue_attach_named(const char* name, int role, forksight_queue** queue,
                                  struct forksight_queue_error* error);
 /* In a forked child: makes a handle for the child. Close the inherited handle in the child, too, when the child does not
@@ -106,6 +110,8 @@ int forksight_queue_reattach_after_fork(const forksight_queue* parents, forksigh
 void forksight_queue_close(forksight_queue* queue);
 
 int forksight_queue_fd(const forksight_queue* queue);
+/* -1: the queue has no payload of its own. */
+int forksight_queue_payload_fd(const forksight_queue* queue);
 /* Returns the length of the name without its NUL; 0: there is no name. Writes the name and its NUL if `size` suffices. */
 size_t forksight_queue_name(const forksight_queue* queue, char* name, size_t size);
 uint64_t forksight_queue_buffer_bytes(const forksight_queue* queue);
@@ -182,6 +188,9 @@ void forksight_queue_shutdown(forksight_queue* queue, int drain);
 /* Looks for dead participants, and gives the others what the dead ones held. Returns how many participants were found
  * dead. */
 size_t forksight_queue_recover(forksight_queue* queue);
+/* Removes the names of queues that no process has open, as `forksight queue gc` does. dry_run: removes nothing. `count`, if
+ * it is not NULL, gets the number of these queues. */
+int forksight_queue_gc(int dry_run, size_t* count, struct forksight_queue_error* error);
 /* These two functions pass a queue over a connected AF_UNIX socket. */
 int forksight_queue_send_to(int socket, const forksight_queue* queue, int64_t timeout_ms,
                             struct forksight_queue_error* error);

@@ -12,6 +12,8 @@ int main(void) {
   }
   printf("%.*s\n", (int)forksight_message_size(message), (const char*)forksight_message_data(message));
   forksight_message_release(message);
+  size_t unused = 0;
+  if (forksight_queue_payload_fd(queue) != -1 || forksight_queue_gc(1, &unused, &why) != 0) return 1;
   forksight_queue_close(queue);
   return 0;
 }
