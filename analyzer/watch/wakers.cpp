@@ -195,8 +195,8 @@ bool WakerFinder::has_scanned(const std::string& object) {
 
 Answer WakerFinder::find_polled(std::int32_t pid, const proc::ThreadSample& thread, const Tree& tree, bool thorough,
                                 WaitFacts& facts) {
-  // Each descriptor costs a read in /proc. If one look at the tree has examined too many descriptors, it proves nothing
-  // about further waits.
+  // Each descriptor costs a read in /proc. If one look at the tree has examined too many descriptors, this look proves
+  // nothing about further waits.
   if (polled_ > files::kMaxPolledDescriptors) return Answer::kUnknown;
   const auto fds = proc::read_poll_set(thread);
   if (!fds) return Answer::kUnknown;
@@ -208,7 +208,7 @@ Answer WakerFinder::find_polled(std::int32_t pid, const proc::ThreadSample& thre
   Answer of_all = Answer::kKnown;
   for (const std::int32_t fd : *fds) {
     const Answer answer = find_other_ends(pid, thread.tid, fd, proc::WaitClass::kPoll, tree, thorough, facts);
-    // Look up the remaining descriptors, too, so that a single scan searches for all of them.
+    // The remaining descriptors are also looked up, so that a single scan searches for all of them.
     if (answer == Answer::kNeedsScan) {
       of_all = answer;
     } else if (answer != Answer::kKnown) {
