@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <sstream>
 
 #include "command/exit_status.hpp"
 #include "command/formatter.hpp"
@@ -54,44 +53,47 @@ std::string list_all() {
 
 std::string lay_out(std::string_view page) { return render::render_markdown(page, render::options_for(STDOUT_FILENO)); }
 
-// Returns the text of the best section of docs/symptoms.md, the titles of the other sections, and the hazards.
-std::string tell(const Found& found) {
-  constexpr std::size_t kMostInFull = 1;
-  constexpr std::size_t kMostHazards = 8;
+std::string list_titles(const std::vector<Symptom>& symptoms, std::size_t first) {
+  constexpr std::size_t kMostTitles = 6;
   std::string text;
-  for (std::size_t i = 0; i < found.symptoms.size(); ++i) {
-    if (i == kMostInFull) text += "Also:\n\n";
-    text += i < kMostInFull ? fmt::format("{}\n", lay_out(fmt::format("## {}\n\n{}\n", found.symptoms[i].title, found.symptoms[i].text)))
-                            : fmt::format("  {}\n", found.symptoms[i].title);
-  }
-  if (found.symptoms.size() > kMostInFull) text += "\n";
-  if (!found.hazards.empty()) text += "Hazards whose pages have these words (forksight explain SLUG):\n\n";
-  for (std::size_t i = 0; i < std::min(found.hazards.size(), kMostHazards); ++i) {
-    const Rule* const rule = find_rule(found.hazards[i]);
-    text +=
-        rule == nullptr ? fmt::format("  {}\n", found.hazards[i]) : fmt::format("  {}: {}\n", rule->slug, rule->title);
-  }
-  if (found.hazards.size() > kMostHazards) text += fmt::format("  and {} more\n", found.hazards.size() - kMostHazards);
+  for (std::size_t i = first; i < std::min(symptoms.size(), first + kMostTitles); ++i)
+    text += fmt::format("  {}\n", symptoms[i].title);
   return text;
 }
 
-// Finds the pages that contain all arguments. If there is no such page, splits each argument into words, for example
-// "a b" into two words, and finds the pages that contain all of these words.
-Found find_pages(const std::vector<std::string>& words) {
-  Found found = search_pages(words);
-  if (!found.symptoms.empty() || !found.hazards.empty()) return found;
-  std::vector<std::string> parts;
-  for (const std::string& word : words) {
-    std::istringstream stream(word);
-    for (std::string part; stream >> part;) parts.push_back(part);
+std::string list_hazards(const std::vector<std::string>& slugs) {
+  constexpr std::size_t kMostHazards = 8;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(slugs.size(), kMostHazards); ++i) {
+    const Rule* const rule = find_rule(slugs[i]);
+    text += rule == nullptr ? fmt::format("  {}\n", slugs[i]) : fmt::format("  {}: {}\n", rule->slug, rule->title);
   }
-  return search_pages(parts);
+  return text;
+}
+
+// Returns the text of the best section of docs/symptoms.md, the titles of other sections, and the hazards.
+std::string tell(const Found& found) {
+  std::vector<std::string> parts;
+  if (!found.unknown.empty()) {
+    parts.push_back(fmt::format("No page has: {}. These pages have the other words.\n", fmt::join(found.unknown, ", ")));
+  }
+  const std::size_t whole = found.has_best ? 1 : 0;  // how many sections are printed whole
+  if (whole != 0) {
+    const Symptom& best = found.symptoms.front();
+    parts.push_back(lay_out(fmt::format("## {}\n\n{}\n", best.title, best.text)));
+  }
+  if (const std::string titles = list_titles(found.symptoms, whole); !titles.empty()) {
+    parts.push_back(fmt::format("{} (forksight explain --search TITLE):\n\n{}", whole != 0 ? "Also" : "What you see", titles));
+  }
+  if (const std::string hazards = list_hazards(found.hazards); !hazards.empty())
+    parts.push_back(fmt::format("Hazards whose pages have these words (forksight explain SLUG):\n\n{}", hazards));
+  return fmt::format("{}", fmt::join(parts, "\n"));
 }
 
 ExitStatus search(const std::vector<std::string>& words) {
-  const Found found = find_pages(words);
+  const Found found = search_pages(words);
   if (found.symptoms.empty() && found.hazards.empty()) {
-    say_error(fmt::format("{}: no page has all of these words; try fewer, or `forksight explain` for the list",
+    say_error(fmt::format("{}: no page has any of these words; `forksight explain` lists all pages",
                           fmt::join(words, " ")));
     return ExitStatus::kUsage;
   }

@@ -1,7 +1,9 @@
 #include "command/symptoms.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <cmath>
 #include <utility>
 
 #include "command/pages.hpp"
@@ -9,31 +11,137 @@
 namespace forksight {
 namespace {
 
-constexpr std::size_t kTitleWeight = 10;
+constexpr double kTitleWeight = 4;
+// The first symptom is printed whole if its words have this share of the weight of all words.
+constexpr double kShareOfBest = 0.45;
+// A page is listed if it ranks at least this share of the best page of its kind.
+constexpr double kShareOfListed = 0.4;
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::ranges::transform(result, result.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+// Words that do not tell one page from another: articles and the like, and words that say that something hangs.
+constexpr std::array<std::string_view, 88> kFillers{
+    "a",     "all",   "am",    "an",      "and",    "any",     "are",    "as",   "at",      "be",        "because",
+    "been",  "block", "but",   "by",      "can",    "cannot",  "come",   "do",   "does",    "doesn",     "doing",
+    "done",  "end",   "ever",  "finish",  "for",    "forever", "freeze", "from", "froze",   "frozen",    "get",
+    "go",    "got",   "hang",  "has",     "have",   "hung",    "i",      "if",   "in",      "is",        "isn",
+    "it",    "its",   "just",  "like",    "my",     "never",   "no",     "not",  "nothing", "of",        "on",
+    "or",    "our",   "out",   "problem", "return", "see",     "shows",  "so",   "some",    "sometimes", "stall",
+    "still", "stuck", "that",  "the",     "there",  "this",    "to",     "use",  "using",   "was",       "we",
+    "what",  "when",  "where", "which",   "while",  "who",     "why",    "will", "with",    "without",   "you"};
+
+// Returns the word without an ending such as "s", "ed" or "ing", if at least three letters are left.
+std::string without_ending(const std::string& word) {
+  constexpr std::size_t kFewestLeft = 3;
+  for (const std::string_view ending : {"ing", "ed", "es", "s"}) {
+    if (word.ends_with(ending) && word.size() >= kFewestLeft + ending.size())
+      return word.substr(0, word.size() - ending.size());
+  }
+  return word;
+}
+
+// Returns the words of the text in lower case. Any character that is neither a letter nor a digit separates words.
+std::vector<std::string> split_words(std::string_view text) {
+  std::vector<std::string> words{""};
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0) {
+      words.back() += static_cast<char>(std::tolower(byte));
+    } else if (!words.back().empty()) {
+      words.emplace_back();
+    }
+  }
+  if (words.back().empty()) words.pop_back();
+  return words;
+}
+
+bool is_filler(const std::string& word) {
+  const auto is_it = [&](const std::string& one) { return std::ranges::binary_search(kFillers, one); };
+  return is_it(word) || is_it(without_ending(word)) || is_it(without_ending(word) + "e");
+}
+
+// True if the word of a page is the wanted word, has another ending, or begins with the wanted word.
+bool is_match(const std::string& wanted, const std::string& word) {
+  constexpr std::size_t kShortestStart = 4;  // of words that are compared by their beginning
+  if (wanted == word || without_ending(wanted) == without_ending(word)) return true;
+  return wanted.size() >= kShortestStart && word.starts_with(wanted);
+}
+
+std::size_t count_word(const std::vector<std::string>& words, const std::string& wanted) {
+  const auto count = std::ranges::count_if(words, [&](const std::string& word) { return is_match(wanted, word); });
+  return static_cast<std::size_t>(count);
+}
+
+// Returns the weight of a word by its number in the text. A page that has a word often is more likely to be about it.
+double weigh_count(std::size_t count) {
+  constexpr double kGrowth = 0.3;
+  return count == 0 ? 0 : 1 + kGrowth * std::log(static_cast<double>(count));
+}
+
+// Returns the text without the parts that begin with `from` and end with `to`.
+std::string without_parts(std::string_view text, std::string_view from, std::string_view to) {
+  std::string result;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t begin = std::min(text.find(from, at), text.size());
+    const std::size_t end = text.find(to, begin);
+    const bool is_part = begin < text.size() && end != std::string_view::npos;
+    const std::size_t next = is_part ? end + to.size() : text.size();
+    result += text.substr(at, (is_part ? begin : next) - at);
+    at = next;
+  }
   return result;
 }
 
-// Returns how well a page matches the words; 0 if the page does not contain all of them.
-std::size_t rank(std::string_view title, std::string_view text, const std::vector<std::string>& words) {
-  std::size_t sum = 0;
-  for (const std::string& word : words) {
-    const bool is_in_title = title.find(word) != std::string_view::npos;
-    if (!is_in_title && text.find(word) == std::string_view::npos) return 0;
-    sum += is_in_title ? kTitleWeight : 1;
+// Returns the words of a text in Markdown. Leaves out the labels that every section of docs/symptoms.md has, such as
+// "**Make sure:**", and the targets of links.
+std::vector<std::string> split_page(std::string_view text) {
+  return split_words(without_parts(without_parts(text, "- **", ":**"), "](", ")"));
+}
+
+struct Document {
+  std::vector<std::string> title;
+  std::vector<std::string> text;
+};
+
+bool has_word(const Document& document, const std::string& wanted) {
+  return count_word(document.title, wanted) + count_word(document.text, wanted) > 0;
+}
+
+struct Word {
+  std::string text;
+  double weight = 0;  // the greater, the fewer pages have the word
+};
+
+struct Rank {
+  double sum = 0;
+  double share = 0;  // the weight of the words that the document has, as a share of the weight of all words
+};
+
+Rank rank(const Document& document, const std::vector<Word>& words) {
+  Rank result;
+  double all = 0;
+  for (const Word& word : words) {
+    all += word.weight;
+    const bool is_in_title = count_word(document.title, word.text) > 0;
+    const double count = weigh_count(count_word(document.text, word.text));
+    result.sum += word.weight * ((is_in_title ? kTitleWeight : 0) + count);
+    result.share += is_in_title || count > 0 ? word.weight : 0;
   }
-  return sum;
+  result.share = all > 0 ? result.share / all : 0;
+  return result;
 }
 
 template <typename T>
-std::vector<T> in_order(std::vector<std::pair<std::size_t, T>> ranked) {
-  std::ranges::stable_sort(ranked, std::greater<>(), [](const auto& entry) { return entry.first; });
-  std::vector<T> result;
-  for (auto& [sum, item] : ranked) result.push_back(std::move(item));
-  return result;
+struct Ranked {
+  Rank rank;
+  T item;
+};
+
+// Sorts the entries, and leaves out those that rank far below the first.
+template <typename T>
+void sort_best_first(std::vector<Ranked<T>>& entries) {
+  std::erase_if(entries, [](const auto& entry) { return entry.rank.sum <= 0; });
+  std::ranges::stable_sort(entries, std::greater<>(), [](const auto& entry) { return entry.rank.sum; });
+  const double best = entries.empty() ? 0 : entries.front().rank.sum;
+  std::erase_if(entries, [&](const auto& entry) { return entry.rank.sum < best * kShareOfListed; });
 }
 
 }  // namespace
@@ -54,22 +162,53 @@ std::vector<Symptom> read_symptoms(std::string_view page) {
   return symptoms;
 }
 
-Found search_pages(const std::vector<std::string>& words) {
+Found search_pages(const std::vector<std::string>& texts) {
   std::vector<std::string> wanted;
-  for (const std::string& word : words) wanted.push_back(lower(word));
-  std::vector<std::pair<std::size_t, Symptom>> symptoms;
-  for (const Page& page : symptom_pages()) {
-    for (Symptom& symptom : read_symptoms(page.text)) {
-      const std::size_t sum = rank(lower(symptom.title), lower(symptom.text), wanted);
-      if (sum != 0) symptoms.emplace_back(sum, std::move(symptom));
+  for (const std::string& text : texts) {
+    for (std::string& word : split_words(text)) {
+      if (std::ranges::find(wanted, word) == wanted.end()) wanted.push_back(std::move(word));
     }
   }
-  std::vector<std::pair<std::size_t, std::string>> hazards;
-  for (const Page& page : hazard_pages()) {
-    const std::size_t sum = rank(page.name, lower(page.text), wanted);
-    if (sum != 0) hazards.emplace_back(sum, page.name);
+  const bool has_no_other = std::ranges::all_of(wanted, is_filler);
+  if (!has_no_other) std::erase_if(wanted, is_filler);
+
+  std::vector<Symptom> symptoms;
+  std::vector<Document> documents;  // first those of `symptoms`, then those of the hazard pages
+  for (const Page& page : symptom_pages()) {
+    for (Symptom& symptom : read_symptoms(page.text)) {
+      documents.push_back({split_words(symptom.title), split_page(symptom.text)});
+      symptoms.push_back(std::move(symptom));
+    }
   }
-  return {in_order(std::move(symptoms)), in_order(std::move(hazards))};
+  for (const Page& page : hazard_pages()) documents.push_back({split_words(page.name), split_page(page.text)});
+
+  Found found;
+  std::vector<Word> words;
+  for (const std::string& word : wanted) {
+    const auto count = std::ranges::count_if(documents, [&](const Document& one) { return has_word(one, word); });
+    const bool is_unknown = count == 0 && word.size() > 1;
+    if (is_unknown) found.unknown.push_back(word);
+    if (is_unknown || count != 0) {
+      const double pages = static_cast<double>(documents.size());
+      words.push_back({word, std::log(1 + pages / static_cast<double>(std::max<std::ptrdiff_t>(count, 1)))});
+    }
+  }
+  std::vector<Ranked<Symptom>> of_symptoms;
+  std::vector<Ranked<std::string>> of_hazards;
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    const Rank value = rank(documents[i], words);
+    if (i < symptoms.size()) {
+      of_symptoms.push_back({value, std::move(symptoms[i])});
+    } else {
+      of_hazards.push_back({value, std::string(hazard_pages()[i - symptoms.size()].name)});
+    }
+  }
+  sort_best_first(of_symptoms);
+  sort_best_first(of_hazards);
+  found.has_best = !has_no_other && !of_symptoms.empty() && of_symptoms.front().rank.share >= kShareOfBest;
+  for (Ranked<Symptom>& entry : of_symptoms) found.symptoms.push_back(std::move(entry.item));
+  for (Ranked<std::string>& entry : of_hazards) found.hazards.push_back(std::move(entry.item));
+  return found;
 }
 
 }  // namespace forksight

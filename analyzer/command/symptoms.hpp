@@ -18,9 +18,14 @@ std::vector<Symptom> read_symptoms(std::string_view page);
 struct Found {
   std::vector<Symptom> symptoms;     // the best match first
   std::vector<std::string> hazards;  // slugs, the best match first
+  bool has_best = false;             // the first symptom has most of the words, so it is worth to print all of it
+  std::vector<std::string> unknown;  // words that no page has
 };
 
-// Finds pages that contain all words, in upper or lower case. A word in a title counts more than a word in a text.
-Found search_pages(const std::vector<std::string>& words);
+// Finds the pages that have the words of a text, as a user types it: "celery worker stuck", an error message, the name
+// of a function. Upper and lower case and the endings of words make no difference. A rare word counts more than a
+// frequent one, and a word in a title more than a word in a text. Words that say only that something hangs ("hangs",
+// "never returns", "stuck") do not count, because all pages are about hangs. They count if there are no other words.
+Found search_pages(const std::vector<std::string>& texts);
 
 }  // namespace forksight
