@@ -200,16 +200,27 @@ const model::Process* find_starter(const model::Model& model, const Finding& fin
   return is_there ? &*parent : nullptr;
 }
 
-// Returns the advice to end the finding's processes; "" if one of these processes cannot be ended. Use this only if
-// each of these processes hangs by itself, and not if they wait for each other.
-std::string tell_whom_to_end(const model::Model& model, const Finding& finding) {
+// Returns the pids of the finding's processes; none if one of the processes cannot be ended.
+std::vector<std::int32_t> find_pids_to_end(const model::Model& model, const Finding& finding) {
   std::vector<std::int32_t> pids;
   for (const model::ProcessId id : finding.processes) {
     if (!can_be_ended(model.processes[id])) return {};
     pids.push_back(model.processes[id].pid);
   }
-  if (pids.size() == 1) return fmt::format("Now: end process {0} (kill -9 {0})", pids.front());
-  return fmt::format("Now: end processes {} (kill -9 {})", fmt::join(pids, ", "), fmt::join(pids, " "));
+  return pids;
+}
+
+// Returns "Now: end process 17 (kill -9 17)". If the finding's hang is not certain, the user is asked to judge first.
+std::string tell_whom_to_end(const std::vector<std::int32_t>& pids, const Finding& finding) {
+  const std::string_view first = finding.outcome == Outcome::kHang ? "Now: " : "Now: if nothing is to end this wait later, ";
+  if (pids.size() == 1) return fmt::format("{0}end process {1} (kill -9 {1})", first, pids.front());
+  return fmt::format("{}end processes {} (kill -9 {})", first, fmt::join(pids, ", "), fmt::join(pids, " "));
+}
+
+// True if each of the finding's processes is a child of `parent`.
+bool have_parent(const model::Model& model, const Finding& finding, std::int32_t parent) {
+  return std::ranges::all_of(finding.processes,
+                             [&](model::ProcessId id) { return model.processes[id].ppid == parent; });
 }
 
 // Returns a sentence about a process that waits in wait4() for the end of the finding's process; "" if no process does.
@@ -235,19 +246,38 @@ void add_advice(const model::Model& model, Finding& finding) {
 
   const model::Process& process = model.processes[finding.process];
   const bool is_one = finding.processes.size() == 1;
-  if (context != nullptr && (is_one || *trouble == Trouble::kFullPipe) && can_be_ended(process)) {
-    if (const model::Process* const starter = find_starter(model, finding, *trouble)) {
-      put_first(fmt::format("Now: end process {0} (kill -9 {0}): {1}", process.pid,
-                            fmt::format(fmt::runtime(context->then), starter->pid)),
-                false, finding);
-      return;
-    }
+  const model::Process* const starter =
+      context != nullptr && can_be_ended(process) ? find_starter(model, finding, *trouble) : nullptr;
+  if (starter != nullptr && (is_one || *trouble == Trouble::kFullPipe)) {
+    put_first(fmt::format("Now: end process {0} (kill -9 {0}): {1}", process.pid,
+                          fmt::format(fmt::runtime(context->then), starter->pid)),
+              false, finding);
+    return;
   }
-  const bool hangs_by_itself = is_one || trouble == Trouble::kCopiedState;
-  const std::string whom = finding.outcome == Outcome::kHang && hangs_by_itself ? tell_whom_to_end(model, finding) : "";
-  if (whom.empty()) return;
-  put_first(is_one ? whom + ". Its work is lost." + tell_who_goes_on(model, finding) : whom + ". Their work is lost.", false,
-            finding);
+  const bool is_certain_enough = finding.outcome == Outcome::kHang ||
+                                 (finding.outcome == Outcome::kMayHang && finding.harm == Certainty::kLikely);
+  const std::vector<std::int32_t> pids = is_certain_enough ? find_pids_to_end(model, finding) : std::vector<std::int32_t>();
+  if (pids.empty()) return;
+  const bool hangs_by_itself =
+      is_one || trouble == Trouble::kCopiedState || finding.processes.size() == finding.count;
+  if (!hangs_by_itself) {
+    // The processes wait for each other. It may be enough to end one of them.
+    if (finding.count == 1 && finding.outcome == Outcome::kHang) {
+      put_first(fmt::format("Now: end one of the processes {} (kill -9 PID). Its work is lost. The others may then go on.",
+                            fmt::join(pids, ", ")),
+                false, finding);
+    }
+    return;
+  }
+  std::string text = tell_whom_to_end(pids, finding);
+  if (is_one) {
+    text += ". Its work is lost." + tell_who_goes_on(model, finding);
+  } else if (starter != nullptr && have_parent(model, finding, starter->pid)) {
+    text += ". For each of them: " + fmt::format(fmt::runtime(context->then), starter->pid);
+  } else {
+    text += ". Their work is lost.";
+  }
+  put_first(std::move(text), false, finding);
 }
 
 }  // namespace forksight

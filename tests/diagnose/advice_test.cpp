@@ -157,14 +157,16 @@ TEST(Advice, AFullPipeOfSubprocess) {
   ASSERT_EQ(texts.size(), 3U);
   EXPECT_NE(texts[0].find("end process 2000 (kill -9 2000): Popen.wait() in process 1000"), std::string::npos) << texts[0];
   EXPECT_NE(texts[1].find("communicate()"), std::string::npos) << texts[1];
-  EXPECT_EQ(advise(finding, full_pipe("/srv/jobs.py")).size(), 1U) << "the program waits without subprocess";
+  const std::vector<std::string> without = {
+      "Now: end one of the processes 2000, 1000 (kill -9 PID). Its work is lost. The others may then go on.", "Another."};
+  EXPECT_EQ(advise(finding, full_pipe("/srv/jobs.py")), without) << "the program waits without subprocess";
   model::Model model = full_pipe("/usr/lib/python3.11/subprocess.py");
   model.processes[1].waits[0].kind = model::WaitKind::kPipeRead;
-  EXPECT_EQ(advise(finding, model).size(), 1U)
+  EXPECT_EQ(advise(finding, model), without)
       << "the parent reads from a pipe, so it does not wait for the end of its child";
   model = full_pipe("/usr/lib/python3.11/subprocess.py");
   model.processes[0].ppid = 1;
-  EXPECT_EQ(advise(finding, model).size(), 1U) << "process 2000 is not a child of process 1000";
+  EXPECT_EQ(advise(finding, model), without) << "process 2000 is not a child of process 1000";
 }
 
 TEST(Advice, AFrameworkComesBeforeTheLibraryThatItUses) {
@@ -218,8 +220,12 @@ TEST(Advice, OtherHangsGetNoAdviceAboutAFramework) {
   EXPECT_EQ(advise(finding).size(), 1U) << "the process does not hang";
   finding = finding_of(kPool);
   finding.outcome = Outcome::kMayHang;
+  finding.harm = Certainty::kLikely;
   finding.fork.reset();
-  EXPECT_EQ(advise(finding).size(), 1U) << "something may still end the wait";
+  EXPECT_EQ(advise(finding)[0],
+            "Now: if nothing is to end this wait later, end process 2000 (kill -9 2000). Its work is lost.");
+  finding.harm = Certainty::kPossible;
+  EXPECT_EQ(advise(finding).size(), 1U) << "the process may be healthy";
 }
 
 TEST(Advice, SaysWhichProcessWaitsForTheEnd) {
@@ -232,6 +238,12 @@ TEST(Advice, SaysWhichProcessWaitsForTheEnd) {
   EXPECT_EQ(advise(finding_of("/srv/u/pool.py"), model)[0], "Now: end process 2000 (kill -9 2000). Its work is lost.");
 }
 
+Finding finding_of_two(std::string_view file) {
+  Finding finding = finding_of(file);
+  finding.processes = {0, 2};
+  return finding;
+}
+
 TEST(Advice, AdvisesToEndAllProcessesThatHangIndependently) {
   model::Model model = family();
   model.processes.push_back(model.processes[0]);
@@ -240,9 +252,19 @@ TEST(Advice, AdvisesToEndAllProcessesThatHangIndependently) {
   finding.processes = {0, 2};
   auto texts = advise(finding, model);
   ASSERT_EQ(texts.size(), 3U);
-  EXPECT_EQ(texts[0], "Now: end processes 2000, 2001 (kill -9 2000 2001). Their work is lost.");
+  EXPECT_TRUE(texts[0].starts_with("Now: end processes 2000, 2001 (kill -9 2000 2001). For each of them: the Pool in process 1000 "
+                                   "then starts another worker"))
+      << texts[0];
+  EXPECT_EQ(advise(finding_of_two("/srv/u/pool.py"), model)[0],
+            "Now: end processes 2000, 2001 (kill -9 2000 2001). Their work is lost.");
+  model.processes[2].ppid = 1;
+  EXPECT_EQ(advise(finding, model)[0], "Now: end processes 2000, 2001 (kill -9 2000 2001). Their work is lost.")
+      << "they have different parents";
   finding.rule = "deadlock";
-  EXPECT_EQ(advise(finding, model).size(), 1U) << "it may be enough to end one of the processes";
+  EXPECT_EQ(advise(finding, model)[0],
+            "Now: end one of the processes 2000, 2001 (kill -9 PID). Its work is lost. The others may then go on.");
+  finding.count = 2;  // two equal findings, each about one process
+  EXPECT_EQ(advise(finding, model)[0], "Now: end processes 2000, 2001 (kill -9 2000 2001). Their work is lost.");
 }
 
 }  // namespace
