@@ -79,6 +79,22 @@ TEST(Deadlock, BlamesTheWaitThatHasNoOwner) {
             "Thread 100 \"app\" waits in pthread_join() at app.c:52 (main) for the end of thread 101.");
 }
 
+// The main thread of Python waits in the standard library for the end of other threads. The line of the program is on the
+// stack of another thread.
+TEST(Deadlock, NamesTheThreadAtALineOfTheProgramFirst) {
+  const auto in_library = sleeper(100, 100, {"__new_sem_wait_slow64 libc.so.6"});
+  const auto found = diagnose(model_of({dead_process(100, {in_library, in_semaphore(100, 101)})}));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].tid, 101);
+  EXPECT_EQ(found[0].summary,
+            "process 100 hangs: its 2 threads all wait, and no thread is left to wake them: thread 101 \"app\" in "
+            "sem_wait() (app.c:27)");
+  EXPECT_TRUE(found[0].chain[0].starts_with("Thread 100 ")) << found[0].chain[0];
+  const auto without = diagnose(model_of({dead_process(100, {in_library})}));
+  ASSERT_EQ(without.size(), 1U);
+  EXPECT_EQ(without[0].tid, 100);
+}
+
 TEST(Deadlock, OfASingleThreadSaysThatNoOtherCouldWakeIt) {
   const auto found = diagnose(model_of({dead_process(
       100, {sleeper(100, 100, {"pthread_cond_wait libc.so.6", "wait_for_result app.c:32", "main app.c:41"})})}));

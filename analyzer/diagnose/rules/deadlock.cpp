@@ -371,8 +371,19 @@ std::string name_waiters_without_owner(const Evidence& evidence, const Sleepers&
   return fmt::format("{} {}", fmt::join(names, " and "), names.size() == 1 ? "waits" : "wait");
 }
 
+// Returns the wait that the first line of the finding names: the first that the user's own code makes. If there is none,
+// returns the first wait. For example, the main thread of Python waits in the standard library when a program ends.
+Sleepers::const_iterator find_first_told(const Sleepers& sleepers) {
+  const auto has_own_line = [](const Sleeper& sleeper) {
+    const auto is_own = [](const model::Frame& frame) { return words::whose(frame) == words::Whose::kUser; };
+    return is_open_wait(sleeper) && std::ranges::any_of(sleeper.wait->stack.frames, is_own);
+  };
+  const auto own = std::ranges::find_if(sleepers, has_own_line);
+  return own != sleepers.end() ? own : std::ranges::find_if(sleepers, is_open_wait);
+}
+
 Finding describe(const Evidence& evidence, const std::vector<model::ProcessId>& bound, const Sleepers& sleepers) {
-  const auto first = std::ranges::find_if(sleepers, is_open_wait);
+  const auto first = find_first_told(sleepers);
   Finding finding = Evidence::begin_finding("deadlock", first->process, *first->wait);
   set_certainty(evidence, bound, finding);
   finding.processes = bound;
