@@ -3,7 +3,9 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <iostream>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -123,7 +125,11 @@ int run_command_line(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     // CLI11 also throws for --help and --version, with exit code 0.
-    if (error.get_exit_code() == 0) return app.exit(error);
+    if (error.get_exit_code() == 0) {
+      std::ostringstream text;
+      app.exit(error, text, std::cerr);
+      return as_int(write_out(text.str()) ? ExitStatus::kNothingFound : ExitStatus::kUnreadable);
+    }
     say_error(describe(app, error, argc, argv));
     return as_int(ExitStatus::kUsage);
   }

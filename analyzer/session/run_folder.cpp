@@ -1,7 +1,7 @@
 #include "session/run_folder.hpp"
 
 #include <fcntl.h>
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +12,7 @@
 #include <ctime>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "collect/run_log.hpp"
 #include "forksight/trace/format.hpp"
@@ -79,15 +80,22 @@ Result<RunFolder> RunFolder::make(const fs::path& out) {
 
 Result<RunFolder> RunFolder::make_private() {
   const char* const place = std::getenv("TMPDIR");
-  std::string name = fmt::format("{}/forksight-XXXXXX", place == nullptr || *place != '/' ? "/tmp" : place);
-  if (::mkdtemp(name.data()) == nullptr) {
-    return Error{
-        fmt::format("{}: no folder for the traces can be made: {}; choose one with --out", name, std::strerror(errno))};
+  std::vector<std::string> places{"/tmp", "/var/tmp", "/dev/shm"};
+  if (place != nullptr && *place == '/') places.insert(places.begin(), place);
+  std::vector<std::string> problems;
+  for (const std::string& one : places) {
+    std::string name = one + "/forksight-XXXXXX";
+    if (::mkdtemp(name.data()) == nullptr) {
+      problems.push_back(fmt::format("{} ({})", one, std::strerror(errno)));
+      continue;
+    }
+    RunFolder folder;
+    folder.path_ = name;
+    folder.shown_ = name;
+    return folder;
   }
-  RunFolder folder;
-  folder.path_ = name;
-  folder.shown_ = name;
-  return folder;
+  return Error{
+      fmt::format("no folder for the traces can be made in {}; choose one with --out", fmt::join(problems, ", "))};
 }
 
 void RunFolder::lock() {
@@ -108,6 +116,12 @@ bool RunFolder::has_traces() const {
     if (entry->path().extension() == trace::kFileSuffix) return true;
   }
   return false;
+}
+
+bool RunFolder::has_files() const {
+  std::error_code error;
+  const fs::directory_iterator first(path_, error);
+  return !error && first != fs::directory_iterator();
 }
 
 void RunFolder::remove_traces() const {

@@ -14,7 +14,8 @@ class RunFolder {
   // access the folders that this function makes.
   static Result<RunFolder> make(const std::filesystem::path& out);
 
-  // Makes a new folder in TMPDIR, or in /tmp. Only the owner may access the folder.
+  // Makes a new folder in TMPDIR. If that is not possible, makes it in /tmp, /var/tmp or /dev/shm. Only the owner may
+  // access the folder.
   static Result<RunFolder> make_private();
 
   const std::filesystem::path& path() const { return path_; }  // absolute
@@ -22,6 +23,7 @@ class RunFolder {
   // The folder with the other runs; "" for a private folder.
   const std::filesystem::path& root() const { return root_; }
   bool has_traces() const;
+  bool has_files() const;
   // Removes the folder, unless it contains a trace or a file that forksight did not write. Also removes `out`, if
   // make() made it and it is empty.
   void remove_if_empty() const;

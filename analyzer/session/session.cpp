@@ -353,7 +353,8 @@ class Session {
       result.model = std::move(model).value();
     } else {
       collect::merge_run_log(result.model, history_.log(supervisor_));
-      if (!readings_.has_failed()) result.model.limits.push_back(model.error());
+      // If nothing could be written into the folder, write_log() has said so.
+      if (!readings_.has_failed() && folder_.has_files()) result.model.limits.push_back(model.error());
     }
     result.findings = diagnose(result.model);
     if (seen) outside_.keep(*seen, result.model, result.findings);
@@ -572,7 +573,8 @@ class Session {
     }
     fails_ = reported_findings_.has_at_least(options_.fail_on, diagnosis.findings);
     const bool has_document = job_ != nullptr && job_->has_document();
-    const bool keeps_folder = has_evidence || !diagnosis.findings.empty() || has_document;
+    const bool is_worth_keeping = has_evidence || !diagnosis.findings.empty() || has_document;
+    const bool keeps_folder = is_worth_keeping && folder_.has_files();  // on a full disk the folder is empty
     if (!keeps_folder) folder_.remove_if_empty();
     report_.say_at_end(diagnosis.model, diagnosis.findings, diagnosis.unexplained);
     if (job_ != nullptr) {
@@ -671,7 +673,8 @@ RunEnd run_session(const RunOptions& options) {
   auto folder = RunFolder::make(options.out.empty() ? fs::path("forksight-out") : options.out);
   if (!folder && options.out.empty()) {
     folder = RunFolder::make_private();
-    if (folder) report.note(fmt::format("no folder can be made here: traces go to {}", folder->shown().string()));
+    if (!folder) return {kRunFailed, folder.error()};
+    report.note(fmt::format("no folder can be made here: traces go to {}", folder->shown().string()));
   }
   if (!folder) return {kRunRefused, folder.error()};
 

@@ -140,6 +140,12 @@ TEST_F(Cli, AFullDiskIsAnError) {
   EXPECT_EQ(run.status, 3);
   EXPECT_EQ(run.err, "forksight: error: standard output: No space left on device\n");
   EXPECT_EQ(run_forksight({"explain"}, "/dev/full").status, 3);
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"--help"}, {"--version"}, {"help", "why"}, {"run", "--help"}}) {
+    const Finished help = run_forksight(words, "/dev/full");
+    EXPECT_EQ(help.status, 3) << words.front();
+    EXPECT_EQ(help.err, "forksight: error: standard output: No space left on device\n");
+  }
   EXPECT_EQ(run_forksight({"trace", "dump", at("hang/a.fstrace")}, "/dev/full").status, 3);
 }
 
@@ -155,6 +161,12 @@ TEST_F(Cli, ARunStartsWhereNothingCanBeWritten) {
   const Finished run = run_forksight({"run", "--", "sh", "-c", "exit 7"}, "", "/proc");
   EXPECT_EQ(run.status, 7) << run.err;
   EXPECT_TRUE(has(run.err, "forksight: no folder can be made here: traces go to /")) << run.err;
+  // If TMPDIR cannot be used, another place is.
+  ::setenv("TMPDIR", "/proc", 1);
+  const Finished other = run_forksight({"run", "--", "sh", "-c", "exit 7"}, "", "/proc");
+  ::unsetenv("TMPDIR");
+  EXPECT_EQ(other.status, 7) << other.err;
+  EXPECT_TRUE(has(other.err, "forksight: no folder can be made here: traces go to /tmp/")) << other.err;
   expect_error(run_forksight({"run", "--out", "/proc/x", "--", "true"}), 2,
                "/proc/x: cannot be used for the traces: No such file or directory; choose another folder with --out");
 }
@@ -261,31 +273,81 @@ TEST_F(Cli, ExplainFindsBySymptom) {
   // Each pair has a symptom as a user would type it, and the beginning of the title that the search must print.
   constexpr std::pair<const char*, const char*> kSeen[] = {
       {"pool.join() never returns", "pool.join()"},
+      {"multiprocessing pool hangs", "pool.join()"},
+      {"numpy multiprocessing hang", "pool.join()"},
       {"DataLoader worker hangs", "DataLoader"},
+      {"pytorch dataloader freezes", "DataLoader"},
+      {"dataloader num_workers stuck", "DataLoader"},
       {"gunicorn worker timeout", "gunicorn"},
-      {"celery", "uwsgi, celery"},
+      {"RuntimeError: Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use "
+       "the "
+       "'spawn' start method",
+       "Cannot re-initialize CUDA"},
+      {"celery", "celery"},
+      {"celery task never finishes", "celery"},
       {"uwsgi", "uwsgi"},
-      {"puma", "uwsgi, celery, puma"},
+      {"airflow task stuck", "Airflow"},
+      {"puma worker hangs", "Ruby"},
+      {"resque", "Ruby"},
       {"R mclapply", "R: mclapply()"},
+      {"mclapply hangs", "R: mclapply()"},
       {"PHP-FPM", "PHP-FPM"},
+      {"php-fpm children stuck", "PHP-FPM"},
+      {"postgres backend hangs", "PostgreSQL"},
       {"CI job times out without output", "A CI job times out without output"},
+      {"github actions job hangs", "A CI job times out without output"},
+      {"pytest hangs", "A test run hangs"},
       {"make never ends", "make never ends"},
+      {"make hangs", "make never ends"},
       {"futex_wait in strace", "strace shows futex("},
+      {"futex_wait_queue", "strace shows futex("},
       {"python in acquire", "Python: every stack ends in acquire()"},
+      {"python stuck in acquire", "Python: every stack ends in acquire()"},
+      {"logging deadlock fork", "Python: every stack ends in acquire()"},
       {"hangs at exit", "It hangs at exit"},
+      {"process does not exit", "It hangs at exit"},
+      {"process.join hangs", "Process.join()"},
       {"subprocess wait", "subprocess.wait()"},
       {"asyncio", "asyncio: await"},
       {"future.get", "C++: future.get()"},
+      {"std::mutex deadlock fork", "C or C++: locking a mutex"},
+      {"deadlock", "C or C++: locking a mutex"},
+      {"sklearn n_jobs", "joblib"},
+      {"grpc fork", "gRPC"},
+      {"java Runtime.exec hangs", "Java"},
+      {"node child_process exec hangs", "Node.js"},
+      {"perl fork", "Perl"},
+      {"go cgo fork", "Go or Rust"},
+      {"android zygote", "Android"},
   };
   for (const auto& [seen, title] : kSeen) {
-    const Finished answer = run_forksight({"explain", "--search", seen});
+    // As one word of the shell, and as several.
+    std::vector<std::string> words{"explain", "--search"};
+    std::istringstream stream(seen);
+    for (std::string word; stream >> word;) words.push_back(word);
+    EXPECT_EQ(run_forksight(words).out, run_forksight({"explain", "--search", seen}).out) << seen;
+    const Finished answer = run_forksight(words);
     EXPECT_TRUE(answer.out.starts_with(title)) << seen << "\n" << answer.out;
     EXPECT_TRUE(has(answer.out, "- Make sure: ")) << seen;
     EXPECT_TRUE(has(answer.out, "- Run: ")) << seen;
     EXPECT_TRUE(has(answer.out, "- Fix: ")) << seen;
   }
-  expect_error(run_forksight({"explain", "--search", "gunicorn", "zebra"}), 2,
-               "gunicorn zebra: no page has all of these words; try fewer, or `forksight explain` for the list");
+  expect_error(run_forksight({"explain", "--search", "zebra", "stuck"}), 2,
+               "zebra stuck: no page has any of these words; `forksight explain` lists all pages");
+  // A word that no page has is named. It does not hide the pages that have the other words.
+  const Finished part = run_forksight({"explain", "--search", "gunicorn", "zebra", "timeout"});
+  EXPECT_EQ(part.status, 0);
+  EXPECT_TRUE(
+      part.out.starts_with("No page has: zebra. These pages have the other words.\n\ngunicorn: WORKER TIMEOUT\n"))
+      << part.out;
+  // If most words are unknown, or all words say only that something hangs, no page is the answer: only titles are
+  // listed.
+  for (const char* const vague : {"zebra worker", "it hangs"}) {
+    const Finished titles = run_forksight({"explain", "--search", vague});
+    EXPECT_EQ(titles.status, 0);
+    EXPECT_TRUE(has(titles.out, "What you see (forksight explain --search TITLE):\n\n  ")) << titles.out;
+    EXPECT_FALSE(has(titles.out, "- Make sure: ")) << titles.out;
+  }
   EXPECT_TRUE(has(run_forksight({"explain"}).out, "\n  gunicorn: WORKER TIMEOUT\n"));
 }
 
