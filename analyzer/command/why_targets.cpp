@@ -53,12 +53,16 @@ bool has_name(std::int32_t pid, const proc::Stat& stat, const std::string& name)
          (script != words.end() && model::base_name(*script) == name);
 }
 
-std::vector<proc::ProcessKey> find_processes(const std::function<bool(std::int32_t, const proc::Stat&)>& is_meant) {
+enum class Owner { kUser, kAnyone };
+
+std::vector<proc::ProcessKey> find_processes(Owner owner,
+                                             const std::function<bool(std::int32_t, const proc::Stat&)>& is_meant) {
   const std::set<std::int32_t> left_out = find_self_and_ancestors();
   std::vector<proc::ProcessKey> found;
   for (const std::int32_t pid : proc::list_numbers("/proc").numbers) {
     const auto stat = left_out.contains(pid) ? std::nullopt : proc::read_stat(pid);
-    if (!stat || stat->state == 'Z' || !is_ours(proc::read_file(proc::proc_path(pid, "status")).text)) continue;
+    if (!stat || stat->state == 'Z') continue;
+    if (owner == Owner::kUser && !is_ours(proc::read_file(proc::proc_path(pid, "status")).text)) continue;
     if (is_meant(pid, *stat) && !image::find_obstacle(pid)) found.push_back({pid, stat->start_ticks});
   }
   return found;
@@ -90,6 +94,17 @@ std::int32_t find_process_of(std::int32_t id) {
   return leader ? static_cast<std::int32_t>(proc::parse_decimal(*leader).value_or(id)) : id;
 }
 
+// Says that the user has no process of that name. `others`: processes of other users that have it.
+std::string explain_unknown_name(const std::string& name, const std::vector<proc::ProcessKey>& others) {
+  if (!others.empty()) {
+    return fmt::format("{}: only {} that name; {}", name,
+                       others.size() == 1 ? "a process of another user has" : "processes of other users have",
+                       image::explain_refusal(others.front().pid));
+  }
+  return fmt::format("{}: no process {} that name; `ps -e` lists the names", name,
+                     proc::caller() == 0 ? "has" : "of yours has");
+}
+
 }  // namespace
 
 Result<std::vector<proc::ProcessKey>> find_targets(const std::vector<std::string>& words) {
@@ -102,19 +117,16 @@ Result<std::vector<proc::ProcessKey>> find_targets(const std::vector<std::string
       found.push_back({pid, stat ? stat->start_ticks : 0});
       continue;
     }
-    const auto named =
-        find_processes([&](std::int32_t pid, const proc::Stat& stat) { return has_name(pid, stat, word); });
-    if (named.empty()) {
-      return Error{fmt::format("{}: no process {} that name; `ps -e` lists the names", word,
-                               proc::caller() == 0 ? "has" : "of yours has")};
-    }
+    const auto is_named = [&](std::int32_t pid, const proc::Stat& stat) { return has_name(pid, stat, word); };
+    const auto named = find_processes(Owner::kUser, is_named);
+    if (named.empty()) return Error{explain_unknown_name(word, find_processes(Owner::kAnyone, is_named))};
     found.insert(found.end(), named.begin(), named.end());
   }
   return find_roots(found);
 }
 
 std::vector<proc::ProcessKey> find_all_targets() {
-  return find_roots(find_processes([](std::int32_t, const proc::Stat&) { return true; }));
+  return find_roots(find_processes(Owner::kUser, [](std::int32_t, const proc::Stat&) { return true; }));
 }
 
 }  // namespace forksight

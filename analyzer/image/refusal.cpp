@@ -154,11 +154,17 @@ std::string name_remedy(const TraceRights& rights) {
                  ? fmt::format("run it as root: sudo forksight why {}", rights.pid)
                  : "run forksight where the bounding set has CAP_SYS_PTRACE: here not even root may have it";
     case Place::kDocker:
-      return root_has_it ? "run it as root of the container: docker exec --user 0 --privileged"
-                         : "start the container with that right: docker run --cap-add SYS_PTRACE";
+      return root_has_it
+                 ? fmt::format(
+                       "run it as root of the container: docker exec --user 0 --privileged CONTAINER forksight why {}",
+                       rights.pid)
+                 : "start the container with that right: docker run --cap-add SYS_PTRACE";
     case Place::kPodman:
-      return root_has_it ? "run it as root of the container: podman exec --user 0 --privileged"
-                         : "start the container with that right: podman run --cap-add SYS_PTRACE";
+      return root_has_it
+                 ? fmt::format(
+                       "run it as root of the container: podman exec --user 0 --privileged CONTAINER forksight why {}",
+                       rights.pid)
+                 : "start the container with that right: podman run --cap-add SYS_PTRACE";
     case Place::kKubernetes: break;
   }
   return fmt::format(

@@ -226,6 +226,7 @@ class Look {
   void choose() {
     std::set<std::int32_t> pids;
     for (const auto& [pid, member] : supervisor_.tree().living()) {
+      if (proc::is_own_process(pid)) continue;  // it descends from an ancestor of its own that the user asked about
       const int generation = generation_of(pid);
       const bool is_below = generation >= 0 && (options_.depth < 0 || generation <= options_.depth);
       if (is_below || (is_ancestor(pid) && (is_stuck(member) || has_stuck_child(pid)))) pids.insert(pid);
@@ -235,7 +236,7 @@ class Look {
       for (const auto& [key, verdict] : supervisor_.verdicts()) {
         if (!verdict.waits_for) continue;
         const std::int32_t target = verdict.waits_for->pid;
-        if (pids.contains(key.pid) == pids.contains(target)) continue;
+        if (pids.contains(key.pid) == pids.contains(target) || proc::is_own_process(target)) continue;
         pids.insert(key.pid);
         pids.insert(target);
         grew = true;

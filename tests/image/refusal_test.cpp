@@ -68,7 +68,7 @@ TEST(Refusal, AContainerWithoutTheRightMustBeStartedWithIt) {
 TEST(Refusal, AContainerWithTheRightNeedsOnlyRoot) {
   TraceRights rights = user_of(Place::kDocker);
   rights.other_user = 0;
-  expect(rights, {"uid 0", "docker exec --user 0"});
+  expect(rights, {"uid 0", "docker exec --user 0 --privileged CONTAINER forksight why "});
   EXPECT_FALSE(says(rights, "--cap-add"));
 }
 

@@ -1,4 +1,5 @@
-"""own_processes_test.py FORKSIGHT: `why` does not take its own processes for spinning processes."""
+"""own_processes_test.py FORKSIGHT: `why` does not take its own processes for spinning processes, and does not report them."""
+import json
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,14 @@ FORKSIGHT = sys.argv.pop()
 
 
 class OwnProcesses(unittest.TestCase):
+    def test_the_shell_that_started_it_is_reported_without_them(self):
+        script = '"$1" why $$ --format json; exit 0'
+        done = subprocess.run(["sh", "-c", script, "sh", FORKSIGHT], start_new_session=True, stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=60, check=True)
+        names = [Path(process["exe"]).name for process in json.loads(done.stdout)["processes"]]
+        self.assertEqual(len(names), 1, names)
+        self.assertNotIn("forksight", names)
+
     @unittest.skipUnless(shutil.which("strace"), "this needs strace")
     def test_the_search_for_spinning_threads_leaves_them_out(self):
         # `why` has an ancestor in common with the process that it examines, so it finds its own processes, too. The search for spinning
