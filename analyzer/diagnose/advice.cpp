@@ -29,7 +29,8 @@ enum class Mark {
 // What a finding is about. Each remedy is for one kind of trouble.
 enum class Trouble {
   kCopiedState,  // a forked child hangs on state that its fork broke
-  kLostTask,     // a lost-thread-pool or lost-wakeup of a child that does not run Python
+  kLostTask,     // such a child that does not run Python and waits for threads that its fork did not copy
+  kLostTeam,     // such a child that runs Python and waits for an OpenMP pool: with one thread it needs no pool
   kFullPipe,     // a child writes to a pipe, and its parent waits for the child to end
 };
 
@@ -48,10 +49,18 @@ struct Context {
   std::string_view then;
   std::string_view remedy;  // how to start workers without the broken state
   std::array<Test, 2> tests = {};
+  // True if the framework does not start its workers by multiprocessing. Then general advice about multiprocessing is
+  // left out.
+  bool has_own_workers = false;
 };
 
-// forksight uses the first context of this table that a stack shows. So a framework comes before the framework that it
-// is built on. The test suite.tested_fixes reads `tests`.
+// How general advice about the start method of multiprocessing begins.
+constexpr std::array<std::string_view, 2> kOfMultiprocessing{
+    "Start workers with multiprocessing.set_start_method(\"forkserver\") or \"spawn\": ",
+    "In Python, start workers with multiprocessing.set_start_method("};
+
+// The first context that a stack shows is used. So a framework comes before the framework that it is built on. The test
+// suite.tested_fixes reads `tests`.
 constexpr std::array kContexts{
     Context{Trouble::kCopiedState, Mark::kPythonFile, "/torch/utils/data/",
             "the DataLoader in process {} then raises a RuntimeError, and the batches that are not delivered are lost.",
@@ -65,17 +74,23 @@ constexpr std::array kContexts{
     Context{Trouble::kCopiedState, Mark::kPythonFile, "/gunicorn/arbiter.py",
             "gunicorn's master, process {}, then starts another worker. The requests that this one has are lost.",
             "If gunicorn runs with --preload, run it without: each worker then loads the application after the fork. "
-            "With --preload, start threads and open connections in the server hook post_fork."},
+            "With --preload, start threads and open connections in the server hook post_fork.",
+            {},
+            true},
     Context{Trouble::kCopiedState, Mark::kFunction, "uwsgi_",
             "uWSGI's master, process {}, then starts another worker. The requests that this one has are lost.",
             "Run uWSGI with lazy-apps = true (--lazy-apps): each worker then loads the application after the fork. Or "
-            "start threads and open connections in a function with the decorator @postfork of uwsgidecorators."},
+            "start threads and open connections in a function with the decorator @postfork of uwsgidecorators.",
+            {},
+            true},
     Context{
         Trouble::kCopiedState, Mark::kPythonFile, "/celery/concurrency/prefork.py",
         "Celery's pool in process {} then starts another worker. The task of this one fails with WorkerLostError, "
         "or is queued again if task_reject_on_worker_lost says so.",
         "Start threads and open connections in a handler of Celery's signal worker_process_init, which runs in "
-        "the child. With `celery worker --pool=threads` nothing is forked."},
+        "the child. With `celery worker --pool=threads` nothing is forked.",
+        {},
+        true},
     Context{Trouble::kCopiedState, Mark::kPythonFile, "/multiprocessing/pool.py",
             "the Pool in process {0} then starts another worker, but the task of this one is lost. A caller that waits for its "
             "result without a time limit waits for ever: end process {0}, too.",
@@ -93,7 +108,8 @@ constexpr std::array kContexts{
             "a task in process {} that waits for the end of this child then goes on. The work of the child is lost.",
             "Start the child by asyncio.create_subprocess_exec(): it is a new program, without the locks and threads of "
             "this one.",
-            {Test{"python-lock-orphaned", "python.fork_in_loop.repaired"}}},
+            {Test{"python-lock-orphaned", "python.fork_in_loop.repaired"}},
+            true},
     Context{Trouble::kCopiedState, Mark::kModule, "libR.so",
             "parallel::mclapply() in process {} then returns with a warning, and without the values of this worker.",
             "In R, use parallel::makeCluster() and parLapply() instead of mclapply(): the workers are new processes. Or let "
@@ -109,6 +125,11 @@ constexpr std::array kContexts{
             "In C++, make the pool, or call std::async, in the child: std::thread and std::async run only in the process "
             "that starts them, and a future of the parent is never set in the child.",
             {Test{"lost-thread-pool", "std_thread_pool.repaired"}, Test{"lost-wakeup", "lost_async.repaired"}}},
+    Context{Trouble::kLostTeam, Mark::kModule, "libtorch",
+            "",
+            "Let PyTorch use one thread in the child: call torch.set_num_threads(1) there first. In a Pool: "
+            "initializer=torch.set_num_threads, initargs=(1,).",
+            {Test{"lost-openmp-pool", "python.torch_worker.repaired"}}},
     Context{Trouble::kFullPipe, Mark::kPythonFile, "/subprocess.py",
             "Popen.wait() in process {} then returns -9. What the child has not written yet is lost.",
             "Call communicate() instead of Popen.wait(), or subprocess.run(capture_output=True): they read the "
@@ -241,8 +262,19 @@ void put_first(std::string text, bool is_tested, Finding& finding) {
 
 void add_advice(const model::Model& model, Finding& finding) {
   const std::optional<Trouble> trouble = find_trouble(model, finding);
+  const bool is_of_lost_team =
+      trouble == Trouble::kCopiedState && finding.rule == "lost-openmp-pool" && words::is_python(model.processes[finding.process]);
+  if (const Context* const library = is_of_lost_team ? find_context(model, finding, Trouble::kLostTeam) : nullptr)
+    put_first(std::string(library->remedy), is_tested(*library, finding.rule), finding);
   const Context* const context = trouble ? find_context(model, finding, *trouble) : nullptr;
-  if (context != nullptr) put_first(std::string(context->remedy), is_tested(*context, finding.rule), finding);
+  if (context != nullptr) {
+    if (context->has_own_workers) {
+      std::erase_if(finding.fixes, [](const Fix& fix) {
+        return std::ranges::any_of(kOfMultiprocessing, [&](std::string_view one) { return fix.text.starts_with(one); });
+      });
+    }
+    put_first(std::string(context->remedy), is_tested(*context, finding.rule), finding);
+  }
 
   const model::Process& process = model.processes[finding.process];
   const bool is_one = finding.processes.size() == 1;

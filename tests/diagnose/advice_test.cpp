@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -113,6 +114,41 @@ TEST(Advice, RecognisesFrameworksByNativeFrames) {
     EXPECT_NE(texts[0].find(one.then), std::string::npos) << texts[0];
     EXPECT_NE(texts[1].find(one.remedy), std::string::npos) << texts[1];
   }
+}
+
+// The start method of multiprocessing has no effect on the workers of these servers.
+TEST(Advice, AServerThatForksItsWorkersItselfGetsNoAdviceAboutMultiprocessing) {
+  const auto has_advice = [](const model::Stack& stack) {
+    Finding finding = finding_of(stack, "python-lock-orphaned");
+    finding.fixes = {{"Start workers with multiprocessing.set_start_method(\"forkserver\") or \"spawn\": they begin.", true},
+                     {"In Python, start workers with multiprocessing.set_start_method(\"forkserver\").", true}};
+    const std::vector<std::string> texts = advise(finding);
+    return std::ranges::any_of(texts, [](const std::string& text) { return text.find("tart workers with") != std::string::npos; });
+  };
+  EXPECT_FALSE(has_advice(stack_of("/usr/lib/python3/dist-packages/gunicorn/arbiter.py")));
+  EXPECT_FALSE(has_advice(stack_of("/usr/lib/python3/dist-packages/celery/concurrency/prefork.py")));
+  EXPECT_FALSE(has_advice(stack_of("/usr/lib/python3.11/asyncio/base_events.py")));
+  EXPECT_FALSE(has_advice(native_stack("uwsgi_cycle", "/usr/bin/uwsgi-core")));
+  EXPECT_TRUE(has_advice(stack_of(kPool)));
+  EXPECT_TRUE(has_advice(stack_of("/srv/jobs.py")));
+}
+
+TEST(Advice, PyTorchMayUseOneThreadInTheChild) {
+  constexpr std::string_view kRemedy = "torch.set_num_threads(1)";
+  model::Model model = family();
+  model.processes[0].exe = "/usr/bin/python3.11";
+  Finding finding = finding_of(native_stack("at::sum", "/usr/lib/libtorch_cpu.so.1.13"), "lost-openmp-pool");
+  finding.fork->stack = stack_of(kPool);
+  Finding advised = finding;
+  add_advice(model, advised);
+  ASSERT_EQ(advised.fixes.size(), 4U);
+  EXPECT_NE(advised.fixes[1].text.find("multiprocessing.get_context"), std::string::npos) << advised.fixes[1].text;
+  EXPECT_NE(advised.fixes[2].text.find(kRemedy), std::string::npos) << advised.fixes[2].text;
+  EXPECT_TRUE(advised.fixes[2].verified);
+  finding.rule = "orphaned-mutex";
+  EXPECT_EQ(advise(finding, model).size(), 3U) << "the child does not wait for a pool";
+  finding.rule = "lost-openmp-pool";
+  EXPECT_EQ(advise(finding, family()).size(), 3U) << "a program in C++ has no torch.set_num_threads";
 }
 
 TEST(Advice, AdviceAboutFuturesIsOnlyForLostWakeups) {

@@ -98,7 +98,8 @@ Program pool_worker() {
   Program program{"pool-worker",
                   "A worker of `multiprocessing.Pool` logs, and the lock of the log is held",
                   locked(kSemaphore),
-                  {"jobs.py:14", "jobs.py:31"}};
+                  {"jobs.py:14", "jobs.py:31"},
+                  "multiprocessing.get_context"};
   model::Model& model = program.model;
   be_python(model, "jobs.py");
   wait_for_child(model, "pipe");
@@ -127,7 +128,8 @@ Program data_loader() {
   Program program{"data-loader",
                   "A worker of a PyTorch `DataLoader` enters a parallel region of libgomp",
                   read_model(scene.trace),
-                  {"dl2.py:11", "dl2.py:20"}};
+                  {"dl2.py:11", "dl2.py:20"},
+                  "multiprocessing_context"};
   model::Model& model = program.model;
   be_dead(model.processes[1], {futex_wait(kChild)});
   be_python(model, "dl2.py");
@@ -283,6 +285,106 @@ Program condition_variable() {
   return program;
 }
 
+// Returns a child that waits for a lock of Python. The frames of the child's stack up to the fork are `child`, those of
+// the framework and of the program below them are `outer`.
+Program python_framework(Program program, std::initializer_list<std::string_view> child,
+                         std::initializer_list<std::string_view> outer) {
+  program.model = locked(kSemaphore);
+  model::Model& model = program.model;
+  be_python(model, "app.py");
+  const auto append = [](model::Stack& stack, const model::Stack& more) {
+    stack.frames.insert(stack.frames.end(), more.frames.begin(), more.frames.end());
+  };
+  model.touches[0].stack = stack_of({"__new_sem_wait_slow64 libc.so.6", "PyThread_acquire_lock_timed python3.11"});
+  append(model.touches[0].stack, stack_of(child));
+  append(model.touches[0].stack, stack_of(outer));
+  append(model.touches[0].stack, stack_of({"Py_RunMain python3.11", "__libc_start_main_impl libc.so.6"}));
+  model.forks[0].stack = stack_of({"fork libc.so.6", "os_fork python3.11"});
+  append(model.forks[0].stack, stack_of(outer));
+  model.forks[0].held[0].acquired_at =
+      stack_of({"PyThread_acquire_lock_timed python3.11", "emit /usr/lib/python3.11/logging/__init__.py:1113",
+                "report metrics.py:22", "run /usr/lib/python3.11/threading.py:982"});
+  return program;
+}
+
+Program gunicorn() {
+  return python_framework(
+      {"gunicorn",
+       "A worker of gunicorn logs a request, and the lock of the log is held",
+       {},
+       {"views.py:14"},
+       "post_fork"},
+      {"acquire /usr/lib/python3.11/logging/__init__.py:917", "handle /usr/lib/python3.11/logging/__init__.py:976",
+       "index views.py:14", "handle_request /usr/lib/python3/dist-packages/gunicorn/workers/sync.py:178",
+       "init_process /usr/lib/python3/dist-packages/gunicorn/workers/base.py:142"},
+      {"spawn_worker /usr/lib/python3/dist-packages/gunicorn/arbiter.py:589",
+       "run /usr/lib/python3/dist-packages/gunicorn/arbiter.py:202", "<module> /usr/bin/gunicorn:8"});
+}
+
+Program celery() {
+  return python_framework(
+      {"celery", "A task of celery logs, and the lock of the log is held", {}, {"tasks.py:31"}, "worker_process_init"},
+      {"acquire /usr/lib/python3.11/logging/__init__.py:917", "handle /usr/lib/python3.11/logging/__init__.py:976",
+       "resize tasks.py:31", "trace_task /usr/lib/python3/dist-packages/celery/app/trace.py:451",
+       "workloop /usr/lib/python3/dist-packages/billiard/pool.py:362"},
+      {"_create_worker_process /usr/lib/python3/dist-packages/billiard/pool.py:1158",
+       "on_start /usr/lib/python3/dist-packages/celery/concurrency/prefork.py:126", "<module> /usr/bin/celery:8"});
+}
+
+Program uwsgi() {
+  return python_framework(
+      {"uwsgi", "A worker of uWSGI logs a request, and the lock of the log is held", {}, {"wsgi.py:19"}, "lazy-apps"},
+      {"acquire /usr/lib/python3.11/logging/__init__.py:917", "handle /usr/lib/python3.11/logging/__init__.py:976",
+       "application wsgi.py:19", "uwsgi_request_wsgi uwsgi-core", "uwsgi_cycle uwsgi-core"},
+      {"uwsgi_start uwsgi-core", "main uwsgi-core"});
+}
+
+Program process_executor() {
+  return python_framework(
+      {"process-executor",
+       "A call of `ProcessPoolExecutor` logs, and the lock of the log is held",
+       {},
+       {"pages.py:9", "pages.py:40"},
+       "mp_context"},
+      {"acquire /usr/lib/python3.11/logging/__init__.py:917", "handle /usr/lib/python3.11/logging/__init__.py:976",
+       "render pages.py:9", "_process_worker /usr/lib/python3.11/concurrent/futures/process.py:256",
+       "run /usr/lib/python3.11/multiprocessing/process.py:108"},
+      {"_launch /usr/lib/python3.11/multiprocessing/popen_fork.py:71",
+       "submit /usr/lib/python3.11/concurrent/futures/process.py:731", "main pages.py:40", "<module> pages.py:44"});
+}
+
+Program asyncio() {
+  return python_framework({"asyncio",
+                           "A coroutine of `asyncio` forks, and the lock of the log is held",
+                           {},
+                           {"jobs.py:12", "jobs.py:30"},
+                           "create_subprocess_exec()"},
+                          {"acquire /usr/lib/python3.11/logging/__init__.py:917",
+                           "handle /usr/lib/python3.11/logging/__init__.py:976", "convert jobs.py:12"},
+                          {"start jobs.py:30", "_run_once /usr/lib/python3.11/asyncio/base_events.py:1922",
+                           "run_forever /usr/lib/python3.11/asyncio/base_events.py:607", "<module> jobs.py:41"});
+}
+
+Program subprocess() {
+  model::Wait writer = wait_of(200, model::WaitKind::kPipeWrite, {{100, 0, 5, "pipe"}});
+  writer.path = "pipe:[4242]";
+  writer.fd = 1;
+  writer.stack = stack_of({"write libc.so.6", "print_all convert.c:18", "main convert.c:33"});
+  model::Wait waiter = wait_of(100, model::WaitKind::kWaitChild, {{200, 0, -1, "wait4"}});
+  waiter.stack =
+      stack_of({"wait4 libc.so.6", "os_waitpid python3.11", "_try_wait /usr/lib/python3.11/subprocess.py:1997",
+                "wait /usr/lib/python3.11/subprocess.py:1264", "convert upload.py:27", "<module> upload.py:40"});
+  model::Model model;
+  model.processes = {process_of(100, {waiter}), process_of(200, {writer})};
+  model.processes[0].exe = "/usr/bin/python3.11";
+  model.processes[1].ppid = 100;
+  return {"subprocess",
+          "`Popen.wait()` waits for a child that writes into a full pipe",
+          std::move(model),
+          {"convert.c:18", "upload.py:27"},
+          "communicate()"};
+}
+
 Program join_cycle() {
   model::Wait joiner = wait_of(100, model::WaitKind::kFutex, {{100, 101, -1, "join"}});
   joiner.use = model::FutexUse::kJoin;
@@ -353,8 +455,9 @@ std::string console(const std::string& text) { return fmt::format("\n```console\
 }  // namespace
 
 std::vector<Program> all_programs() {
-  return {pool_worker(), data_loader(),    openblas(),           c_mutex(),        cpp_static(),
-          python_lock(), popen_in_child(), condition_variable(), pipe_held_open(), join_cycle()};
+  return {pool_worker(),    data_loader(),        process_executor(), gunicorn(),  uwsgi(),      celery(),
+          asyncio(),        subprocess(),         openblas(),         c_mutex(),   cpp_static(), python_lock(),
+          popen_in_child(), condition_variable(), pipe_held_open(),   join_cycle()};
 }
 
 std::string render_report(const Program& program, std::size_t columns, bool colour, bool full) {

@@ -1,5 +1,5 @@
-// Models of hangs in ten kinds of programs. docs/reports.md shows the report of each at 80 columns and without colour,
-// and one of the reports also at other widths and with --full.
+// Models of hangs in programs of many kinds and frameworks. docs/reports.md shows the report of each at 80 columns and
+// without colour, and one of the reports also at other widths and with --full.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +15,7 @@ struct Program {
   std::string title;  // "A worker of multiprocessing.Pool waits for a lock of Python"
   model::Model model;
   std::vector<std::string> own_places;  // lines of the program itself that the report must show: "train.py:20"
+  std::string remedy = {};              // words of the framework that the advice must have: "post_fork"
 };
 
 std::vector<Program> all_programs();

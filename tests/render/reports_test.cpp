@@ -1,9 +1,11 @@
 // Tests each report of docs/reports.md at each width, with and without colour.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "render/escapes.hpp"
 #include "render/printable.hpp"
@@ -47,6 +49,11 @@ TEST_P(Report, HasTheLinesOfTheUser) {
   }
 }
 
+TEST_P(Report, AdvisesInTheWordsOfTheFramework) {
+  const std::string text = test::render_report(GetParam(), 200);
+  EXPECT_NE(text.find(GetParam().remedy, text.find("What to do")), std::string::npos) << text;
+}
+
 // At each width, the report consists of the same words.
 TEST_P(Report, SaysTheSameAtEachWidth) {
   const auto words = [](const std::string& text) {
@@ -78,7 +85,12 @@ std::string program_name(const testing::TestParamInfo<test::Program>& about) {
 
 INSTANTIATE_TEST_SUITE_P(Programs, Report, testing::ValuesIn(test::all_programs()), program_name);
 
-TEST(Reports, AreOfTenKinds) { EXPECT_EQ(test::all_programs().size(), 10U); }
+TEST(Reports, AreOfManyFrameworks) {
+  const std::vector<test::Program> programs = test::all_programs();
+  const auto has_remedy = [](const test::Program& program) { return !program.remedy.empty(); };
+  EXPECT_GE(std::ranges::count_if(programs, has_remedy), 8);
+  EXPECT_GE(programs.size(), 16U);
+}
 
 }  // namespace
 }  // namespace forksight
