@@ -85,16 +85,20 @@ std::string describe(const CLI::App& app, const CLI::ParseError& error, int argc
 }
 
 // Returns the words of the command line, with a null pointer at the end. Turns `forksight help` into `forksight
-// --help`, and `forksight help why` into `forksight why --help`.
+// --help`, `forksight help why` into `forksight why --help`, and `forksight help suite run` into `forksight suite run
+// --help`.
 std::vector<char*> read_help_verb(const CLI::App& app, int argc, char** argv) {
   static char help[] = "--help";
   std::vector<char*> words(argv, argv + argc);
   if (argc >= 2 && std::string_view(argv[1]) == "help") {
     words.erase(words.begin() + 1);
-    words.resize(std::min<std::size_t>(words.size(), 2));
-    // If the word is not a verb, --help is not added, so that the word is reported as an error.
-    const auto is_it = [&](const CLI::App* verb) { return verb->get_name() == words.back(); };
-    if (words.size() < 2 || !app.get_subcommands(is_it).empty()) words.push_back(help);
+    // If a word is not a verb, --help is not added, so that the word is reported as an error.
+    const CLI::App* verb = &app;
+    for (std::size_t i = 1; i < words.size() && verb != nullptr; ++i) {
+      const auto found = verb->get_subcommands([&](const CLI::App* one) { return one->get_name() == words[i]; });
+      verb = found.empty() ? nullptr : found.front();
+    }
+    if (verb != nullptr) words.push_back(help);
   }
   words.push_back(nullptr);
   return words;

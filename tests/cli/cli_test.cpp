@@ -229,6 +229,8 @@ TEST_F(Cli, HelpIsAVerb) {
   const Finished why = run_forksight({"help", "why"});
   EXPECT_EQ(why.status, 0);
   EXPECT_EQ(why.out, run_forksight({"why", "--help"}).out);
+  EXPECT_EQ(run_forksight({"help", "suite", "run"}).out, run_forksight({"suite", "run", "--help"}).out);
+  EXPECT_EQ(run_forksight({"help", "suite", "rnu"}).status, 2);
   EXPECT_EQ(run_forksight({"help", "reprot"}).status, 2);
 }
 

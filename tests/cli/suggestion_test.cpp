@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "command/explain_command.hpp"
+#include "command/nearest.hpp"
 
 namespace forksight {
 namespace {
@@ -15,6 +16,15 @@ TEST(NearestSlugs, ByTypingErrors) {
   EXPECT_EQ(find_nearest_slugs("orphaned-mutxe"), std::vector<std::string>{"orphaned-mutex"});
   EXPECT_EQ(find_nearest_slugs("lostwakeup"), std::vector<std::string>{"lost-wakeup"});
   EXPECT_EQ(find_nearest_slugs("orphaned_rwlock").front(), "orphaned-rwlock");
+}
+
+TEST(NearestWords, OfShortWords) {
+  const std::vector<std::string> verbs{"run", "ci", "why", "core", "report"};
+  EXPECT_EQ(find_nearest("wyh", verbs), std::vector<std::string>{"why"});
+  EXPECT_EQ(find_nearest("whyy", verbs), std::vector<std::string>{"why"});
+  EXPECT_EQ(find_nearest("reprot", verbs), std::vector<std::string>{"report"});
+  EXPECT_TRUE(find_nearest("nope", verbs).empty());
+  EXPECT_TRUE(find_nearest("=", verbs).empty());
 }
 
 TEST(NearestSlugs, AreNoneForAnUnknownName) {
