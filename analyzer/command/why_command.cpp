@@ -16,6 +16,7 @@
 #include "command/output.hpp"
 #include "command/progress.hpp"
 #include "command/show_report.hpp"
+#include "command/watch_signs.hpp"
 #include "command/why_targets.hpp"
 #include "diagnose/diagnose.hpp"
 #include "diagnose/words.hpp"
@@ -101,10 +102,12 @@ ExitStatus explain(const files::Reader& reader, const WhyLine& line) {
     say_error("--all: there is no process to look at, except for forksight itself and its ancestors");
     return ExitStatus::kUnreadable;
   }
+  WatchSigns signs(line.all ? "all processes" : name_all(found.value()));
   std::vector<std::string> skipped;  // a sentence for each process that cannot be examined
   for (bool is_first = true;; is_first = false) {
     if (!is_first) std::erase_if(keys, has_ended);
     if (keys.empty()) {
+      signs.clear();
       const bool is_one = found.value().size() == 1;
       fmt::print(stderr, "forksight: {} {} ended; forksight saw no hang of {}\n", name_all(found.value()),
                  is_one ? "has" : "have", is_one ? "it" : "them");
@@ -126,6 +129,7 @@ ExitStatus explain(const files::Reader& reader, const WhyLine& line) {
       continue;
     }
     if (!tree) {
+      signs.clear();
       say_error(tree.error());
       return ExitStatus::kUnreadable;
     }
@@ -137,6 +141,7 @@ ExitStatus explain(const files::Reader& reader, const WhyLine& line) {
     if (std::string limit = symbols::debuginfod_limit(); !limit.empty()) model.limits.push_back(std::move(limit));
     const bool is_over = !line.watch || !diagnose(model).empty();
     if (is_over) {
+      signs.clear();
       const std::string failure = proc::find_resource_failure();
       if (!failure.empty()) model.limits.push_back(failure + ". The report may be incomplete for this reason");
       const ShownWaits waits = line.all ? ShownWaits::kUnexplained : ShownWaits::kAll;
@@ -145,6 +150,7 @@ ExitStatus explain(const files::Reader& reader, const WhyLine& line) {
       say_error(failure);  // forksight may have missed a hang because of this failure
       return ExitStatus::kUnreadable;
     }
+    signs.tell(tree.value());
     std::this_thread::sleep_for(kWatchPace);
   }
 }
@@ -178,7 +184,9 @@ void add_why_command(CLI::App& app, int& status) {
       ->group("What to look at");
   verb->add_flag("--no-stop", line->no_stop, "Stop no thread: registers stay unknown, stacks may be incomplete")
       ->group("How to look");
-  verb->add_flag("--watch", line->watch, "Look again every second until something is found, or the process ends")
+  verb->add_flag(
+          "--watch", line->watch,
+          "Look again every second until something is found, or the process ends; shows whether the processes work")
       ->group("How to look");
   verb->add_flag("--debuginfod", line->debuginfod,
                  "As root, too: ask the servers that DEBUGINFOD_URLS names for files that are not on this machine")

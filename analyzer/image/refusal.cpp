@@ -169,8 +169,8 @@ std::string name_remedy(const TraceRights& rights) {
   }
   return fmt::format(
       "look from a debug container that has that right: kubectl debug -it {} --profile=general --target=CONTAINER "
-      "--image=IMAGE",
-      rights.pod);
+      "--image=IMAGE -- forksight why {}",
+      rights.pod, rights.pid);
 }
 
 std::string explain_yama(const TraceRights& rights) {

@@ -62,7 +62,7 @@ TEST(Refusal, AContainerWithoutTheRightMustBeStartedWithIt) {
   expect(rights, {"podman run --cap-add SYS_PTRACE"});
   rights.place = Place::kKubernetes;
   rights.pod = "web-7d4b9";
-  expect(rights, {"kubectl debug -it web-7d4b9 --profile=general"});
+  expect(rights, {"kubectl debug -it web-7d4b9 --profile=general", "-- forksight why "});
 }
 
 TEST(Refusal, AContainerWithTheRightNeedsOnlyRoot) {

@@ -2,6 +2,7 @@
 import contextlib
 import json
 import os
+import pty
 import shutil
 import signal
 import subprocess
@@ -290,7 +291,29 @@ class Watching(unittest.TestCase):
             program.popen.wait(LIMIT_S)
             status, out, err = self.end_of(watcher)
             self.assertEqual((status, out), (0, ""), err)
-            self.assertEqual(err, f"forksight: process {program.pid} has ended; forksight saw no hang of it\n")
+            begin, _, end = err.partition("\n")
+            self.assertRegex(begin, rf"^forksight: watching process {program.pid}: 1 process with \d+ threads?, no hang found$")
+            self.assertEqual(end, f"forksight: process {program.pid} has ended; forksight saw no hang of it\n")
+
+    def test_on_a_terminal_it_shows_whether_the_process_works(self):
+        """The line is written again at each look, and is removed at the end."""
+        terminal, line = pty.openpty()
+        self.addCleanup(os.close, terminal)
+        with Program([PROGRAM, "wait"]) as program:
+            watcher = subprocess.Popen([FORKSIGHT.path, "why", str(program.pid), "--watch"], stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.DEVNULL, stderr=line, env={**os.environ, "COLUMNS": "200"})
+            os.close(line)
+            shown = b""
+            while shown.count(b"of processor time since the last look") < 2:
+                shown += os.read(terminal, 65536)
+            program.go_on()
+            self.assertEqual(watcher.wait(LIMIT_S), 0)
+            while not shown.endswith(b"saw no hang of it\r\n"):
+                shown += os.read(terminal, 65536)
+            last = shown.decode().split("\r\x1b[K")
+            self.assertRegex(last[1], rf"^forksight: watching process {program.pid}: 1 process with \d+ threads?, no hang found$")
+            self.assertRegex(last[-2], r", no hang found; watched for [0-9.]+ s, 0\.\d s of processor time since the last look$")
+            self.assertEqual(last[-1], f"forksight: process {program.pid} has ended; forksight saw no hang of it\r\n")
 
     def test_it_ends_when_the_process_is_a_zombie(self):
         with Program([PROGRAM, "wait"]) as program:

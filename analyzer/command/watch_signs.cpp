@@ -1,0 +1,66 @@
+#include "command/watch_signs.hpp"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "diagnose/words.hpp"
+#include "proc/proc_fs.hpp"
+#include "render/terminal.hpp"
+
+namespace forksight {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Returns the processor time as text: "0.3 s".
+std::string as_seconds(std::uint64_t ticks) {
+  const auto tick = static_cast<double>(std::max(1L, ::sysconf(_SC_CLK_TCK)));
+  return fmt::format("{:.1f} s", static_cast<double>(ticks) / tick);
+}
+
+}  // namespace
+
+WatchSigns::WatchSigns(std::string what) : what_(std::move(what)), is_terminal_(render::is_terminal(STDERR_FILENO)) {}
+
+void WatchSigns::tell(const inspect::LiveTree& tree) {
+  const auto now = Clock::now();
+  if (now < due_) return;
+  Used used;
+  std::uint64_t spent = 0;  // since the last line
+  for (const inspect::Subject& subject : tree.subjects) {
+    const auto stat = proc::read_stat(subject.image.pid);
+    if (!stat) continue;
+    const std::pair key{stat->pid, stat->start_ticks};
+    const auto before = used_.find(key);
+    spent += stat->cpu_ticks - std::min(stat->cpu_ticks, before == used_.end() ? 0 : before->second);
+    used.emplace(key, stat->cpu_ticks);
+  }
+  const auto watched =
+      static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now - start_).count());
+  std::string line = fmt::format("forksight: watching {}: {} with {}, no hang found", what_,
+                                 words::count(tree.subjects.size(), "process", "processes"),
+                                 words::count(tree.threads, "thread", "threads"));
+  if (!is_first_)
+    line += fmt::format("; watched for {}, {} of processor time since the last look", words::duration(watched),
+                        as_seconds(spent));
+  const auto columns = is_terminal_ ? render::find_columns(STDERR_FILENO) : std::nullopt;
+  if (columns && line.size() >= *columns) line.resize(*columns - 1);  // a longer line could not be removed
+  fmt::print(stderr, "{}{}{}", is_terminal_ ? "\r\x1b[K" : "", line, is_terminal_ ? "" : "\n");
+  std::fflush(stderr);
+  used_ = std::move(used);
+  due_ = is_terminal_ ? now : now + 60s;
+  is_first_ = false;
+  is_shown_ = is_terminal_;
+}
+
+void WatchSigns::clear() {
+  if (!is_shown_) return;
+  is_shown_ = false;
+  fmt::print(stderr, "\r\x1b[K");
+  std::fflush(stderr);
+}
+
+}  // namespace forksight
