@@ -104,6 +104,25 @@ std::vector<char*> read_help_verb(const CLI::App& app, int argc, char** argv) {
   return words;
 }
 
+// Joins all words after `forksight explain --search` to one word, because the parser would take a word such as "-j" for an
+// option. `words` ends with a null pointer.
+void join_search_words(std::vector<char*>& words) {
+  static std::string joined;
+  if (words.size() < 2 || words[1] == nullptr || std::string_view(words[1]) != "explain") return;
+  const auto end = words.end() - 1;
+  const auto is_help = [](const char* word) { return std::string_view(word) == "--help" || std::string_view(word) == "-h"; };
+  const auto option = std::find_if(words.begin(), end, [](const char* word) { return std::string_view(word) == "--search"; });
+  if (end - option < 2) return;
+  if (is_help(*(option + 1))) {
+    words.erase(option);
+    return;
+  }
+  joined = std::string_view(*(option + 1)).starts_with('-') ? " " : "";
+  for (auto word = option + 1; word != end; ++word) joined += (word == option + 1 ? "" : " ") + std::string(*word);
+  words.erase(option + 2, end);
+  *(option + 1) = joined.data();
+}
+
 }  // namespace
 
 int run_command_line(int argc, char** argv) {
@@ -123,6 +142,7 @@ int run_command_line(int argc, char** argv) {
   add_trace_command(app, status);
   add_generate_command(app, status);
   std::vector<char*> words = read_help_verb(app, argc, argv);
+  join_search_words(words);
   argc = static_cast<int>(words.size()) - 1;
   argv = words.data();
   try {

@@ -323,12 +323,7 @@ TEST_F(Cli, ExplainFindsBySymptom) {
       {"android zygote", "Android"},
   };
   for (const auto& [seen, title] : kSeen) {
-    // As one word of the shell, and as several.
-    std::vector<std::string> words{"explain", "--search"};
-    std::istringstream stream(seen);
-    for (std::string word; stream >> word;) words.push_back(word);
-    EXPECT_EQ(run_forksight(words).out, run_forksight({"explain", "--search", seen}).out) << seen;
-    const Finished answer = run_forksight(words);
+    const Finished answer = run_forksight({"explain", "--search", seen});
     EXPECT_TRUE(answer.out.starts_with(title)) << seen << "\n" << answer.out;
     EXPECT_TRUE(has(answer.out, "- Make sure: ")) << seen;
     EXPECT_TRUE(has(answer.out, "- Run: ")) << seen;
@@ -336,12 +331,23 @@ TEST_F(Cli, ExplainFindsBySymptom) {
   }
   expect_error(run_forksight({"explain", "--search", "zebra", "stuck"}), 2,
                "zebra stuck: no page has any of these words; `forksight explain` lists all pages");
+  // The words may be one word of the shell, or several.
+  EXPECT_EQ(run_forksight({"explain", "--search", "pool.join()", "never", "returns"}).out,
+            run_forksight({"explain", "--search", "pool.join() never returns"}).out);
   // A word that no page has is named. It does not hide the pages that have the other words.
   const Finished part = run_forksight({"explain", "--search", "gunicorn", "zebra", "timeout"});
   EXPECT_EQ(part.status, 0);
   EXPECT_TRUE(
       part.out.starts_with("No page has: zebra. These pages have the other words.\n\ngunicorn: WORKER TIMEOUT\n"))
       << part.out;
+  // Words that look like options are words.
+  for (const std::vector<std::string>& line :
+       {std::vector<std::string>{"explain", "--search", "make", "-j", "never", "ends"},
+        {"explain", "--search", "-j", "make"}}) {
+    const Finished make = run_forksight(line);
+    EXPECT_TRUE(make.out.starts_with("make never ends")) << make.out << make.err;
+  }
+  EXPECT_EQ(run_forksight({"explain", "--search", "--help"}).out, run_forksight({"explain", "--help"}).out);
   // If most words are unknown, or all words say only that something hangs, no page is the answer: only titles are
   // listed.
   for (const char* const vague : {"zebra worker", "it hangs"}) {
