@@ -118,8 +118,8 @@ constexpr std::array kContexts{
     Context{Trouble::kCopiedState, Mark::kModule, "libruby",
             "Process.wait in process {} then returns, or Puma's cluster mode starts another worker. The work of this "
             "child is lost.",
-            "In Ruby, start a new program by Process.spawn instead of fork. In Puma, remove preload_app!, or create threads "
-            "and connections in on_worker_boot."},
+            "In Ruby, start a new program by Process.spawn instead of fork. In Puma, set preload_app! to false, or create "
+            "threads and connections in before_worker_boot (on_worker_boot before version 7)."},
     Context{Trouble::kLostTask, Mark::kFunction, "std::__atomic_futex_unsigned_base::",
             "waitpid() in process {} then returns. The work of this child is lost.",
             "In C++, make the pool, or call std::async, in the child: std::thread and std::async run only in the process "
