@@ -34,31 +34,6 @@ bool has_one_waker(const WaitFacts& facts) {
 
 bool is_wait_for_gil(const WaitFacts& facts) { return facts.word.use == model::FutexUse::kGil; }
 
-// True if the thread still waits for the same GIL, the same thread has that GIL, and the waiting thread has checked the
-// GIL at least once since `facts` were read. If the interpreter were ending, the waiting thread would have ended at
-// that check. The check happens under the mutex under which the GIL changes its holder. So a thread that continues to
-// wait after the check does not hold the GIL itself.
-bool waits_on_for_gil(std::int32_t pid, FutexLookup& lookup, std::int32_t tid, const WaitFacts& facts,
-                      proc::ThreadSample& now) {
-  constexpr std::chrono::seconds kLongest{2};       // a busy machine may delay the thread this long
-  constexpr std::chrono::milliseconds kBetween{5};  // Python's default time between two checks of the GIL
-  const auto end = std::chrono::steady_clock::now() + kLongest;
-  bool refused = false;
-  const auto first = proc::sample_thread(pid, tid, refused);
-  while (first && std::chrono::steady_clock::now() < end) {
-    auto again = proc::sample_thread(pid, tid, refused);
-    if (!again || again->ended()) return false;
-    const bool has_looked = again->status.voluntary > first->status.voluntary;
-    const WaitFacts now_facts = has_looked ? lookup.look_up(*again) : WaitFacts{};
-    if (has_looked && is_wait_for_gil(now_facts)) {
-      now = std::move(*again);
-      return now_facts.word.lock == facts.word.lock && now_facts.word.owner == facts.word.owner;
-    }
-    std::this_thread::sleep_for(kBetween);
-  }
-  return false;
-}
-
 bool is_unchanged_now(std::int32_t pid, const proc::ThreadSample& before, proc::ThreadSample& now) {
   bool refused = false;
   auto again = proc::sample_thread(pid, before.tid, refused);
@@ -79,31 +54,90 @@ bool is_abandoned(FutexLookup& lookup, const proc::ThreadSample& thread, const W
   return mappers && proc::are_in_namespace_of(thread.tid, *mappers);
 }
 
-// A thread that waits for a GIL seems to be awake at the moments when it checks the GIL. This function looks again at
-// each thread that seems to be awake and for which another thread waits. It does so for a while, until it sees that the
-// thread waits for a GIL. If a look finds the thread in a private wait with a timeout, the function replaces the
-// thread's sample and facts.
-void await_wait_for_gil(std::int32_t pid, FutexLookup& lookup, proc::Round& round, std::vector<WaitFacts>& facts) {
-  constexpr int kLooks = 20;
-  constexpr std::chrono::milliseconds kBetween{5};
+bool is_same_gil(const WaitFacts& one, const WaitFacts& other) {
+  return one.word.lock == other.word.lock && one.word.owner == other.word.owner;
+}
+
+enum class Look {
+  kSeen,      // the thread waits for a GIL, and has checked the GIL since it was first seen there
+  kMayBeGil,  // it runs or waits for a processor, or it has not checked the GIL since it was first seen in that wait
+  kElsewhere  // it has ended, or it is in another call
+};
+
+// Looks once at a thread that may wait for a GIL, and notes in `seen` what it sees. The thread is confirmed only if it
+// has checked the GIL at least once since it was first seen in its wait. If the interpreter were ending, the waiting
+// thread would have ended at that check. The check happens under the mutex under which the GIL changes its holder. So a
+// thread that checks the GIL and waits on is not itself the holder.
+Look look_for_gil_wait(std::int32_t pid, FutexLookup& lookup, std::int32_t tid, GilSightings& seen) {
+  bool refused = false;
+  const auto call = proc::read_call(pid, tid, refused);
+  if (!call) return Look::kElsewhere;
+  if (!call->in_syscall) return Look::kMayBeGil;
+  if (!proc::is_timed_private_wait(*call)) return Look::kElsewhere;
+  auto sample = proc::sample_thread(pid, tid, refused);
+  if (!sample || sample->ended()) return Look::kElsewhere;
+  WaitFacts facts = lookup.look_up(*sample);
+  if (!is_wait_for_gil(facts)) return Look::kMayBeGil;
+  const auto known = seen.by_tid.find(tid);
+  if (known != seen.by_tid.end() && is_same_gil(known->second.facts, facts)) {
+    GilSightings::Sighting& sighting = known->second;
+    if (sample->status.voluntary > sighting.voluntary) sighting.is_confirmed = true;
+    sighting.latest = std::move(*sample);
+    return sighting.is_confirmed ? Look::kSeen : Look::kMayBeGil;
+  }
+  const auto later = proc::sample_thread(pid, tid, refused);
+  if (!later || later->ended()) return Look::kElsewhere;
+  seen.by_tid[tid] = {std::move(facts), later->status.voluntary, false, std::move(*sample)};
+  return Look::kMayBeGil;
+}
+
+// Looks, again and again, at each thread that seems to be awake and for which another thread waits, and at each thread
+// that was seen to wait for a GIL, until each of them is confirmed. Sets the facts of these threads. Sets
+// `seen.is_open` if the patience ended before that.
+void follow_gil_waits(std::int32_t pid, FutexLookup& lookup, const proc::Round& round, std::vector<WaitFacts>& facts,
+                      GilSightings& seen, const Patience& patience) {
+  constexpr std::chrono::milliseconds kBetween{1};  // Python's default time between two checks of the GIL is 5 ms
+  if (seen.by_tid.empty()) seen.before = round.threads;
   std::set<std::int32_t> owners;
   for (const WaitFacts& one : facts) {
     if (has_one_waker(one) && !one.wakers.empty()) owners.insert(one.wakers.front().tid);
   }
+  std::vector<std::int32_t> wanted;
   for (std::size_t index = 0; index < round.threads.size(); ++index) {
-    proc::ThreadSample& thread = round.threads[index];
-    const bool is_awake = proc::classify(thread).kind == proc::WaitClass::kAwakable;
-    if (!is_awake || is_wait_for_gil(facts[index]) || !owners.contains(thread.tid)) continue;
-    for (int look = 0; look < kLooks && !is_wait_for_gil(facts[index]); ++look) {
-      std::this_thread::sleep_for(kBetween);
-      bool refused = false;
-      auto again = proc::sample_thread(pid, thread.tid, refused);
-      if (!again || again->ended()) break;
-      if (!proc::is_timed_private_wait(again->call)) continue;
-      facts[index] = lookup.look_up(*again);
-      thread = std::move(*again);
+    const proc::ThreadSample& thread = round.threads[index];
+    if (proc::classify(thread).kind != proc::WaitClass::kAwakable) {
+      seen.by_tid.erase(thread.tid);
+    } else if (owners.contains(thread.tid) || is_wait_for_gil(facts[index])) {
+      wanted.push_back(thread.tid);
     }
   }
+  const auto start = std::chrono::steady_clock::now();
+  for (;;) {
+    std::vector<std::int32_t> open;
+    for (const std::int32_t tid : wanted) {
+      if (look_for_gil_wait(pid, lookup, tid, seen) == Look::kMayBeGil) open.push_back(tid);
+    }
+    wanted = std::move(open);
+    const bool are_seen = std::ranges::all_of(wanted, [&](std::int32_t tid) { return seen.by_tid.contains(tid); });
+    const auto longest = are_seen ? patience.when_seen : patience.at_first;
+    if (wanted.empty() || std::chrono::steady_clock::now() - start >= longest) break;
+    std::this_thread::sleep_for(kBetween);
+  }
+  seen.is_open = !wanted.empty();
+  for (std::size_t index = 0; index < round.threads.size(); ++index) {
+    const auto known = seen.by_tid.find(round.threads[index].tid);
+    const bool is_confirmed = known != seen.by_tid.end() && known->second.is_confirmed;
+    if (is_confirmed) {
+      facts[index] = known->second.facts;
+    } else if (is_wait_for_gil(facts[index])) {
+      facts[index] = {};
+    }
+  }
+}
+
+const proc::ThreadSample* find_sample(const std::vector<proc::ThreadSample>& threads, std::int32_t tid) {
+  const auto found = std::ranges::find(threads, tid, &proc::ThreadSample::tid);
+  return found == threads.end() ? nullptr : &*found;
 }
 
 }  // namespace
@@ -133,8 +167,9 @@ std::vector<bool> find_rings(std::int32_t pid, const std::vector<proc::ThreadSam
   return stuck;
 }
 
-StuckThreads find_stuck_threads(std::int32_t pid) {
+StuckThreads find_stuck_threads(std::int32_t pid, GilSightings& seen, const Patience& patience) {
   StuckThreads stuck;
+  seen.is_open = false;
   bool refused = false;
   auto round = proc::sample_round(pid, refused);
   if (!round) return stuck;
@@ -145,28 +180,36 @@ StuckThreads find_stuck_threads(std::int32_t pid) {
     facts[index] = lookup.look_up(round->threads[index]);
     if (is_abandoned(lookup, round->threads[index], facts[index])) facts[index].wakers_known = true;
   }
-  if (std::ranges::none_of(facts, has_one_waker) || !proc::runs_x86_64(pid).value_or(false)) return stuck;
-  for (std::size_t index = 0; index < round->threads.size(); ++index) {
-    if (proc::is_timed_private_wait(round->threads[index].call)) facts[index] = lookup.look_up(round->threads[index]);
+  if (std::ranges::none_of(facts, has_one_waker) || !proc::runs_x86_64(pid).value_or(false)) {
+    seen = {};
+    return stuck;
   }
-  if (lookup.has_python(pid)) await_wait_for_gil(pid, lookup, *round, facts);
-  std::vector<bool> in_ring = find_rings(pid, round->threads, facts);
-  // The threads that wait for a GIL are examined first. If one of them has woken another thread of the ring, the loop
-  // below finds that this other thread has run.
+  if (lookup.has_python(pid)) {
+    for (std::size_t index = 0; index < round->threads.size(); ++index) {
+      if (proc::is_timed_private_wait(round->threads[index].call)) facts[index] = lookup.look_up(round->threads[index]);
+    }
+    follow_gil_waits(pid, lookup, *round, facts, seen, patience);
+  }
+  const std::vector<bool> in_ring = find_rings(pid, round->threads, facts);
   std::vector<proc::ThreadSample> again(round->threads.size());
-  bool has_left = false;
+  bool has_gil = false;
   for (std::size_t index = 0; index < round->threads.size(); ++index) {
     if (!in_ring[index] || !is_wait_for_gil(facts[index])) continue;
-    if (waits_on_for_gil(pid, lookup, round->threads[index].tid, facts[index], again[index])) continue;
-    facts[index] = {};
-    has_left = true;
+    again[index] = seen.by_tid.at(round->threads[index].tid).latest;
+    has_gil = true;
   }
-  if (has_left) in_ring = find_rings(pid, round->threads, facts);
   for (std::size_t index = 0; index < round->threads.size(); ++index) {
-    // If a thread of the ring ran, nothing is known about the others either.
-    if (in_ring[index] && !is_wait_for_gil(facts[index]) &&
-        !is_unchanged_now(pid, round->threads[index], again[index]))
-      return {};
+    if (!in_ring[index] || is_wait_for_gil(facts[index])) continue;
+    // If a thread of the ring ran, nothing is known about the others either. No thread of the ring may have run since
+    // the first sighting of a thread that waits for a GIL.
+    const std::int32_t tid = round->threads[index].tid;
+    const proc::ThreadSample* const before = has_gil ? find_sample(seen.before, tid) : &round->threads[index];
+    if (before != nullptr && is_unchanged_now(pid, *before, again[index])) continue;
+    if (has_gil) {
+      seen = {};
+      seen.is_open = true;
+    }
+    return {};
   }
   std::size_t living = 0;
   for (std::size_t index = 0; index < round->threads.size(); ++index) {

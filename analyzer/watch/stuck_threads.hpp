@@ -9,14 +9,20 @@
 // other threads do can end these waits. A signal handler cannot end them either: the wait for a mutex or a join
 // continues after the handler.
 //
-// A thread that waits for Python's GIL runs every few milliseconds, checks the GIL, and waits again. The thread never
-// gives up, and only the thread that has the GIL can release it. If the thread that has the GIL is part of the ring and
-// has not run between its two samples, it had the GIL for all that time. So a thread that was seen to wait for the GIL
-// in that time still waits at the end. The waiting thread has released no lock of the ring in that time: a release
-// would have woken the thread of the ring that sleeps until it gets this lock, but no such thread has run.
+// A thread that waits for Python's GIL runs every few milliseconds, checks the GIL, and waits again. It never gives up,
+// and only the thread that has the GIL can release it. If the thread that has the GIL is part of the ring and has not
+// run between its two samples, it had the GIL for all that time. So a thread that was seen to wait for the GIL in that
+// time still waits at the end. Nor has the waiting thread released a lock of the ring since then: a release would have
+// woken the thread of the ring that sleeps until it gets this lock, but no such thread has run.
+//
+// On a busy machine, a thread that waits for the GIL needs much time to get a processor for its check. It is then
+// rarely seen in its sleep. For the proof, it need not be seen there at every search: what earlier searches saw of it
+// stays true as long as the other threads of the ring have not run. GilSightings keeps what earlier searches saw.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "proc/thread_sample.hpp"
@@ -29,7 +35,27 @@ struct StuckThreads {
   std::vector<WaitFacts> facts;  // parallel to `threads`
   bool are_all = false;          // the process has no other living thread
   bool empty() const { return threads.empty(); }
-  bool has_gil() const;          // true if one of the threads waits for a GIL
+  bool has_gil() const;  // true if one of the threads waits for a GIL
+};
+
+// What successive searches of one process saw of its threads that wait for a GIL.
+struct GilSightings {
+  struct Sighting {
+    WaitFacts facts;
+    std::uint64_t voluntary = 0;  // the thread's voluntary context switches, read after the facts
+    bool is_confirmed = false;    // the thread has checked the GIL since then, and waits again
+    proc::ThreadSample latest;    // the latest sample in which the thread waited for the GIL
+  };
+  std::vector<proc::ThreadSample> before;  // samples of all threads, taken before all sightings
+  std::map<std::int32_t, Sighting> by_tid;
+  // The latest search decided nothing, because it did not see a thread in its sleep. The next search may see it there.
+  bool is_open = false;
+};
+
+// How long a search may wait until it has seen the threads that it needs.
+struct Patience {
+  std::chrono::milliseconds at_first{50};   // until each of them was seen in a wait for a GIL
+  std::chrono::milliseconds when_seen{50};  // until each of them has checked the GIL, too
 };
 
 // Judges by the samples and facts which threads are stuck. All samples count as samples of one instant. The result is
@@ -43,7 +69,8 @@ std::vector<bool> find_rings(std::int32_t pid, const std::vector<proc::ThreadSam
 bool are_still_stuck(std::int32_t pid, const StuckThreads& stuck);
 
 // Finds the stuck threads. It does not stop the process, and changes nothing in it. If no thread waits for a lock or a
-// join, this costs two small reads for each thread.
-StuckThreads find_stuck_threads(std::int32_t pid);
+// join, this costs two small reads for each thread. `seen` must be empty, or be what the previous search of the same
+// process left there.
+StuckThreads find_stuck_threads(std::int32_t pid, GilSightings& seen, const Patience& patience);
 
 }  // namespace forksight::watch

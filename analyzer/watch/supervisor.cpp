@@ -422,45 +422,76 @@ void Supervisor::add_stalled(Clock::time_point now) {
   }
 }
 
-// Adds the processes that are awake although some of their threads are stuck. The search for them examines each thread
-// of each process, so it does not run at every look.
+// Looks for rings of locks in processes that go on. It examines each thread of each process, so it does not run at
+// every look. If the search of a process decided nothing because a thread was not seen in its wait for a GIL, the next
+// look examines that process again. This stops after some time, because the thread may be one that computes.
 void Supervisor::add_partly_stuck(Clock::time_point now, bool at_once) {
   constexpr int kSearchShare = 200;  // searches take at most 1/kSearchShare of the time
-  if (at_once || now >= next_search_) {
-    const Cost cost;
-    const std::map<proc::ProcessKey, Verdict> before = std::exchange(partly_, {});
-    std::map<proc::ProcessKey, StuckThreads> rings = std::exchange(gil_rings_, {});
-    for (const auto& [pid, member] : tree_.living()) {
-      if (verdicts_.contains(member.key)) continue;
-      const auto ring = rings.find(member.key);
-      const bool is_known = ring != rings.end() && are_still_stuck(pid, ring->second);
-      StuckThreads stuck = is_known ? std::move(ring->second) : find_stuck_threads(pid);
-      if (stuck.empty()) continue;
-      Verdict& verdict = partly_[member.key];
-      verdict.key = member.key;
-      verdict.liveness = model::Liveness::kAwake;
-      verdict.may_be_timed_out = may_be_timed_out(pid, stuck.threads);
-      const auto known = before.find(member.key);
-      verdict.since = known == before.end() ? now : known->second.since;
-      for (std::size_t index = 0; index < stuck.threads.size(); ++index) {
-        verdict.waits.push_back(describe_wait(stuck.threads[index], &stuck.facts[index]));
-        verdict.waits.back().is_stuck = true;
-        // A thread that waits for a GIL is inside of pthread_cond_timedwait(). There another thread may cancel it,
-        // unless all threads are stuck.
-        verdict.waits.back().may_be_cancelled = stuck.facts[index].word.use == model::FutexUse::kGil && !stuck.are_all;
-      }
-      if (stuck.has_gil()) gil_rings_.emplace(member.key, std::move(stuck));
-    }
-    next_search_ = now + std::max<Clock::duration>(kLongestRest, cost.used() * kSearchShare);
+  constexpr std::chrono::seconds kLongestOpen{30};
+  const bool is_due = at_once || now >= next_search_;
+  const Cost cost;
+  std::erase_if(gil_searches_, [&](const auto& entry) {
+    const auto member = tree_.living().find(entry.first.pid);
+    return member == tree_.living().end() || member->second.key != entry.first;
+  });
+  if (is_due) {
+    const auto is_here = [&](const auto& entry) {
+      const auto member = tree_.living().find(entry.first.pid);
+      return member != tree_.living().end() && member->second.key == entry.first && !verdicts_.contains(entry.first);
+    };
+    std::erase_if(partly_, [&](const auto& entry) { return !is_here(entry); });
+    std::erase_if(gil_rings_, [&](const auto& entry) { return !is_here(entry); });
   }
+  for (const auto& [pid, member] : tree_.living()) {
+    const auto open = gil_searches_.find(member.key);
+    const bool is_open =
+        open != gil_searches_.end() && open->second.seen.is_open && now - open->second.since < kLongestOpen;
+    if ((is_due || is_open) && !verdicts_.contains(member.key)) search_partly_stuck(member.key, now, at_once);
+  }
+  if (is_due) next_search_ = now + std::max<Clock::duration>(kLongestRest, cost.used() * kSearchShare);
   for (const auto& [key, verdict] : partly_) {
     const auto member = tree_.living().find(key.pid);
     if (member != tree_.living().end() && member->second.key == key) verdicts_.emplace(key, verdict);
   }
 }
 
-// Adds the signals that no thread takes. A stuck process never takes these signals. A process that is awake might still
-// take them, so its signals count only after some time. That time is the spin age if no thread of the process has run
+void Supervisor::search_partly_stuck(const proc::ProcessKey& key, Clock::time_point now, bool at_once) {
+  // A look at once may be the last one.
+  const Patience patience =
+      at_once ? Patience{std::chrono::milliseconds(200), std::chrono::milliseconds(2000)} : Patience{};
+  const auto ring = gil_rings_.find(key);
+  StuckThreads stuck;
+  if (ring != gil_rings_.end() && are_still_stuck(key.pid, ring->second)) {
+    stuck = std::move(ring->second);
+  } else {
+    GilSearch& search = gil_searches_.try_emplace(key, GilSearch{{}, now}).first->second;
+    stuck = find_stuck_threads(key.pid, search.seen, patience);
+    if (!search.seen.is_open) search.since = now;
+    if (!search.seen.is_open && search.seen.by_tid.empty()) gil_searches_.erase(key);
+  }
+  gil_rings_.erase(key);
+  const auto known = partly_.find(key);
+  const Clock::time_point since = known == partly_.end() ? now : known->second.since;
+  partly_.erase(key);
+  if (stuck.empty()) return;
+  Verdict verdict;
+  verdict.key = key;
+  verdict.liveness = model::Liveness::kAwake;
+  verdict.may_be_timed_out = may_be_timed_out(key.pid, stuck.threads);
+  verdict.since = since;
+  for (std::size_t index = 0; index < stuck.threads.size(); ++index) {
+    verdict.waits.push_back(describe_wait(stuck.threads[index], &stuck.facts[index]));
+    verdict.waits.back().is_stuck = true;
+    // A thread that waits for a GIL is inside of pthread_cond_timedwait(). There another thread may cancel it, unless
+    // all threads are stuck.
+    verdict.waits.back().may_be_cancelled = stuck.facts[index].word.use == model::FutexUse::kGil && !stuck.are_all;
+  }
+  if (stuck.has_gil()) gil_rings_.emplace(key, std::move(stuck));
+  partly_.emplace(key, std::move(verdict));
+}
+
+// Adds the signals that no thread takes. A stuck process never takes them. A process that goes on might still take
+// them, so its signals count only after some time. That time is the spin age if no thread of the process has run
 // meanwhile, and kStalledFactor times the spin age if a thread has run.
 void Supervisor::add_unheard(Clock::time_point now) {
   for (const Unheard& unheard : unheard_.look(tree_, now)) {

@@ -126,8 +126,13 @@ class Supervisor {
     bool has_live_waker = false;
   };
 
-  // If the threads of a process have been blocked for a shorter time than this, the process usually runs again soon. So
-  // no proof is tried for such a process.
+  struct GilSearch {
+    GilSightings seen;
+    Clock::time_point since;  // successive searches have decided nothing since that time
+  };
+
+  // If the threads of a process have been blocked for a shorter time than this, the process usually goes on soon. So a
+  // proof is not tried for it.
   static constexpr Clock::duration kSettled = std::chrono::milliseconds(200);
 
   // True if something could not be read in the present look. Between two looks, true if something could not be read in
@@ -154,6 +159,8 @@ class Supervisor {
   void add_spinning(Clock::time_point now);
   void add_stalled(Clock::time_point now);
   void add_partly_stuck(Clock::time_point now, bool at_once);
+  // Looks for stuck threads of one process, and updates `partly_`.
+  void search_partly_stuck(const proc::ProcessKey& key, Clock::time_point now, bool at_once);
   void add_unheard(Clock::time_point now);
 
   Tree tree_;
@@ -167,6 +174,7 @@ class Supervisor {
   UnheardSignals unheard_;
   std::map<proc::ProcessKey, Verdict> partly_;          // processes with some stuck threads, from the latest search
   std::map<proc::ProcessKey, StuckThreads> gil_rings_;  // the stuck threads of that search, if one waits for a GIL
+  std::map<proc::ProcessKey, GilSearch> gil_searches_;  // processes with threads that may wait for a GIL in a ring
   Clock::time_point next_search_{};
   std::map<proc::ProcessKey, std::string> unreadable_;  // the program of each process
   std::map<std::int32_t, OwnSignal> own_signals_;       // by pid

@@ -14,6 +14,7 @@
 #include "proc/kernel_work.hpp"
 #include "proc/proc_fs.hpp"
 #include "proc/thread_sample.hpp"
+#include "watch/stuck_threads.hpp"
 
 namespace forksight::watch {
 namespace {
@@ -92,6 +93,38 @@ class Watch {
   Supervisor supervisor_;
   Clock::time_point now_ = Clock::now();
 };
+
+// Searches once, with no patience: the search looks at each thread once.
+StuckThreads search_once(pid_t pid, GilSightings& seen) {
+  return find_stuck_threads(pid, seen, {std::chrono::milliseconds(0), std::chrono::milliseconds(0)});
+}
+
+// A thread that waits for a GIL counts only after it has checked the GIL, so a search that looks once never finds the
+// ring. Searches that keep what earlier ones saw do find it, as they must on a machine where each look comes late.
+TEST(GilRing, SightingsOfSuccessiveSearchesAdd) {
+  FixtureProcess program({FORKSIGHT_PYTHON, "-B", FORKSIGHT_GIL_RING, "hang"});
+  ASSERT_TRUE(program.wait_ready());
+  GilSightings kept;
+  StuckThreads found;
+  const auto limit = Clock::now() + std::chrono::seconds(40);
+  while (found.empty() && Clock::now() < limit) {
+    GilSightings none;
+    EXPECT_TRUE(search_once(program.pid(), none).empty());
+    found = search_once(program.pid(), kept);
+    EXPECT_TRUE(!found.empty() || kept.by_tid.empty() || kept.is_open);
+  }
+  ASSERT_EQ(found.threads.size(), 2U);
+  EXPECT_TRUE(found.has_gil());
+  EXPECT_TRUE(found.are_all);
+  EXPECT_TRUE(are_still_stuck(program.pid(), found));
+}
+
+TEST(GilRing, AWorkerThatSleepsIsInNoRing) {
+  FixtureProcess program({FORKSIGHT_PYTHON, "-B", FORKSIGHT_GIL_RING, "slow"});
+  ASSERT_TRUE(program.wait_ready());
+  GilSightings kept;
+  for (int times = 0; times < 200; ++times) EXPECT_TRUE(search_once(program.pid(), kept).empty());
+}
 
 void expect_dead(const std::string& mode, Liveness liveness, std::size_t threads) {
   Watch watch(mode);
