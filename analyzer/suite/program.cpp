@@ -30,12 +30,16 @@ namespace fs = std::filesystem;
 constexpr auto kLookEvery = 20ms;
 constexpr auto kQuiet = 1s;  // if all threads sleep and none of them runs for this long, the program hangs
 constexpr auto kIdle = 3s;   // it also hangs if for this long its threads only wake up and sleep again
-// If a thread is awake at this many looks in a row, some thread waits for a processor, and the program is not idle. On
-// a busy machine, a thread that wakes up only to sleep again is awake at two or three looks in a row.
+// If a thread that does not sleep at this many looks in a row has hardly slept meanwhile, it waits for a processor, and
+// nobody knows what it will do then. So the program is not idle.
 constexpr int kMostAwakeLooks = 5;
+// A thread that has gone to sleep by itself this often, and has used almost no CPU time, only wakes up and sleeps
+// again. On a busy machine such a thread waits for a processor most of the time, so it is not seen asleep at most
+// looks.
+constexpr std::uint64_t kManySleeps = 20;
 constexpr int kSpinS = 1;  // if one thread uses this much CPU time while all others are quiet, the program spins
 // A loop that waits touches no new memory. A program that starts or imports a library touches new memory all the time.
-constexpr std::uint64_t kMostSpinFaults = 64;
+constexpr std::uint64_t kMostWaitFaults = 64;
 constexpr int kSysVfork = 58;
 
 struct Task {
@@ -85,15 +89,25 @@ Tasks look_at(const std::vector<pid_t>& pids) {
   return tasks;
 }
 
-// True if the threads are the same and have used almost no CPU time together.
+// True if the threads are the same, have used almost no CPU time together, and touched almost no new memory.
 bool is_idle(const Tasks& before, const Tasks& now) {
   constexpr std::uint64_t kMostTicks = 6;
   std::uint64_t ticks = 0;
+  std::uint64_t faults = 0;
   const bool same = std::ranges::equal(before, now, [&](const auto& one, const auto& other) {
     ticks += other.second.ticks - one.second.ticks;
+    faults += other.second.faults - one.second.faults;
     return one.first == other.first;
   });
-  return same && ticks <= kMostTicks;
+  return same && ticks <= kMostTicks && faults <= kMostWaitFaults;
+}
+
+// True if each thread sleeps, or has gone to sleep many times since `before`. Both lists have the same threads.
+bool only_sleeps(const Tasks& before, const Tasks& now) {
+  return std::ranges::all_of(now, [&](const auto& entry) {
+    const Task& task = entry.second;
+    return task.state == 'S' || (task.state == 'R' && task.voluntary - before.at(entry.first).voluntary >= kManySleeps);
+  });
 }
 
 // Runs in the forked child: sets up its session, files and signals, and executes the program.
@@ -164,7 +178,7 @@ std::string Program::watch(Clock::duration limit) {
   Tasks before;
   Tasks first;
   Tasks idle;           // the threads as they were at the last look at which they had used CPU time
-  int awake_looks = 0;  // successive looks at which a thread was awake
+  int awake_looks = 0;  // successive looks at which a thread was awake that has not gone to sleep many times
   Clock::time_point since = Clock::now();
   Clock::time_point idle_since = since;
   while (Clock::now() < deadline && !is_stopped()) {
@@ -182,16 +196,20 @@ std::string Program::watch(Clock::duration limit) {
       first = tasks;
     }
     const bool sleeps = !tasks.empty() && asleep.size() == tasks.size();
-    awake_looks = sleeps ? 0 : awake_looks + 1;
-    if (awake_looks >= kMostAwakeLooks || !is_idle(idle, tasks)) {
-      idle = tasks;
+    const bool was_idle = is_idle(idle, tasks);
+    const bool rests = !tasks.empty() && was_idle && only_sleeps(idle, tasks);
+    awake_looks = sleeps || rests ? 0 : awake_looks + 1;
+    if (!was_idle) idle = tasks;
+    if (!was_idle || awake_looks >= kMostAwakeLooks) {
       idle_since = Clock::now();
+      awake_looks = 0;
     }
-    if (sleeps && (Clock::now() - since >= kQuiet || Clock::now() - idle_since >= kIdle)) return "hang";
+    if (sleeps && Clock::now() - since >= kQuiet) return "hang";
+    if (rests && Clock::now() - idle_since >= kIdle) return "hang";
     for (const auto& [key, task] : tasks) {
       const auto start = first.find(key);
       if (task.state == 'S' || start == first.end()) continue;
-      if (task.faults - start->second.faults > kMostSpinFaults) start->second = task;
+      if (task.faults - start->second.faults > kMostWaitFaults) start->second = task;
       if (task.ticks - start->second.ticks >= spin_ticks) return "spin";
     }
     pause_for(kLookEvery);
