@@ -10,7 +10,7 @@
 
 namespace forksight::symbols {
 
-// Guards the store and all binaries in it. Every public function of Symbolizer holds this mutex, except limits().
+// Guards the store and all binaries in it. Every public function of Symbolizer holds this mutex.
 std::mutex& binaries_mutex();
 
 // Opens the file of `module`, or returns the binary that is already open. As long as forksight runs, a binary stays

@@ -230,6 +230,9 @@ std::string Symbolizer::find_callee(std::uint64_t return_address) {
   return state_->callee_of(return_address);
 }
 
-const std::vector<std::string>& Symbolizer::limits() const { return state_->space.limits(); }
+std::vector<std::string> Symbolizer::limits() const {
+  const std::scoped_lock lock(binaries_mutex());
+  return state_->space.limits();
+}
 
 }  // namespace forksight::symbols

@@ -101,7 +101,7 @@ class Symbolizer {
 
   // Returns a sentence for each module that could not be read as a whole: the file has another build-id, is missing, or
   // has no symbols. The list grows when more modules are used.
-  const std::vector<std::string>& limits() const;
+  std::vector<std::string> limits() const;
 
  private:
   struct State;
