@@ -33,7 +33,7 @@ std::vector<proc::ProcessKey> list_job(const Processes& strangers) {
   return job;
 }
 
-std::string adopt_orphans() {
+std::string become_reaper() {
   if (::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0) return "";
   return fmt::format("processes that CMD leaves behind cannot become children of forksight: {}", std::strerror(errno));
 }

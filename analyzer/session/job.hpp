@@ -28,7 +28,7 @@ std::vector<proc::ProcessKey> list_job(const Processes& strangers);
 
 // After this call, a descendant whose parent ends becomes a child of this process. Returns "" or the reason of the
 // failure.
-std::string adopt_orphans();
+std::string become_reaper();
 
 // True if this process still has a child. A child that has ended, but that nobody has waited for, counts.
 bool has_children();

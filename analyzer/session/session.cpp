@@ -683,7 +683,7 @@ RunEnd run_session(const RunOptions& options) {
   if (options.job) {
     job.emplace(options, folder->path() / kJobReportFile, folder->shown() / kJobReportFile);
     std::string problem = job->open();
-    if (problem.empty()) problem = adopt_orphans();
+    if (problem.empty()) problem = become_reaper();
     if (!problem.empty()) {
       folder->remove_if_empty();
       return {kRunRefused, std::move(problem)};
