@@ -74,9 +74,9 @@ bool runs_the_same(std::int32_t pid, std::int32_t other) {
   return start != 0 && find_program(other, exe) == start;
 }
 
-// Finds younger processes of the same process group whose parent is in another group: the parent that forked such a
-// process has ended. The process is no longer a descendant of `pid`, but a descendant may still wait for it.
-std::vector<ProcessKey> find_orphans(std::int32_t pid) {
+// Finds younger processes of the same process group whose parent is in another group: they have lost the parent that
+// forked them. Such a process is no longer a descendant, but a descendant may still wait for it.
+std::vector<ProcessKey> find_parentless_in_group(std::int32_t pid) {
   std::vector<ProcessKey> found;
   const pid_t group = ::getpgid(pid);
   const auto root = proc::read_stat(pid);
@@ -101,7 +101,7 @@ class Look {
       if (const auto stat = proc::read_stat(ancestor)) supervisor_.tree().adopt({ancestor, stat->start_ticks});
     }
     for (const ProcessKey& other : options_.others) supervisor_.tree().adopt(other);
-    for (const ProcessKey& other : find_orphans(pid_)) supervisor_.tree().adopt(other);
+    for (const ProcessKey& other : find_parentless_in_group(pid_)) supervisor_.tree().adopt(other);
     supervisor_.set_own_signals(options_.own_signals);
     supervisor_.poll_at_any_age(Clock::now());
     look_for_spinning();

@@ -106,7 +106,7 @@ class Session {
 
   void look() {
     follow_traces();
-    look_for_orphans();
+    adopt_outside_tree();
     const auto now = Clock::now();
     supervisor_.poll(now);
     note(supervisor_.verdicts(), now);
@@ -196,7 +196,7 @@ class Session {
     if (!has_hang || status_) return std::nullopt;
     inspect::LiveTreeOptions options;
     options.may_stop_idle = [&](std::int32_t pid) { return broken.contains(pid); };
-    options.others = find_orphans();
+    options.others = find_non_descendants();
     options.own_signals = supervisor_.own_signals();
     return look_from_outside(options);
   }
@@ -255,7 +255,7 @@ class Session {
   // If a process forks and ends between two searches of the tree, its child has another parent, so a search of the tree
   // cannot find the child. The child may have no trace either. So this function finds processes of the run by their
   // environment.
-  void look_for_orphans() {
+  void adopt_outside_tree() {
     if (job_ != nullptr) adopt_children();
     const auto start = Clock::now();
     const std::size_t forks = supervisor_.tree().forks();
@@ -289,14 +289,14 @@ class Session {
   }
 
   // Returns the processes of the run that do not descend from CMD any more.
-  std::vector<proc::ProcessKey> find_orphans() const {
+  std::vector<proc::ProcessKey> find_non_descendants() const {
     std::set<std::int32_t> below;
     for (const proc::ProcessKey& key : supervisor_.tree().descendants()) below.insert(key.pid);
-    std::vector<proc::ProcessKey> orphans;
+    std::vector<proc::ProcessKey> found;
     for (const auto& [pid, member] : supervisor_.tree().living()) {
-      if (!below.contains(pid)) orphans.push_back(member.key);
+      if (!below.contains(pid)) found.push_back(member.key);
     }
-    return orphans;
+    return found;
   }
 
   void adopt(const model::Model& model) {
@@ -447,7 +447,7 @@ class Session {
     inspect::LiveTreeOptions options;
     options.stop = false;
     options.of_idle = true;
-    options.others = find_orphans();
+    options.others = find_non_descendants();
     options.own_signals = supervisor_.own_signals();
     auto looked = look_from_outside(options);
     if (!looked) return std::nullopt;
@@ -646,7 +646,7 @@ class Session {
   int status_on_giving_up_ = 0;  // the status of wait(2) that CMD would have if the second Ctrl-C had ended it
   bool killing_ = false;
   bool has_unread_traces_ = false;
-  std::size_t forks_ = 0;  // the value of tree().forks() at the latest look_for_orphans()
+  std::size_t forks_ = 0;  // the value of tree().forks() at the latest adopt_outside_tree()
   Clock::time_point next_search_{};
   Clock::time_point next_load_{};
 };
