@@ -1,13 +1,13 @@
 #include "inspect/lock_references.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "inspect/lost_pthreads.hpp"
+#include "symbols/stack_references.hpp"
 
 namespace forksight::inspect {
 namespace {
@@ -82,20 +82,14 @@ LockFamily find_family(const model::Stack& stack) {
   return LockFamily::kNone;
 }
 
-bool is_name_of_taking(std::string name) {
-  for (char& letter : name) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };
-  return (has("lock") || has("mutex")) && !has("unlock") && !has("drop") && !has("~") && !has("wake");
-}
-
-// True if a thread may wait for a lock. Called if it is not known which lock the thread waits for, or whether it waits
-// for one. `found`: a reference to a lock on the stack of the thread. The innermost frames of a frozen stack may be
-// missing. Then the name of the function that the referring frame called last shows whether that function takes a lock.
-// If the stack has frames inside of the referring frame, a name is not enough, because these frames are probably about
-// another lock. Then only a function that waits for a lock counts.
+// Meant for a thread whose awaited lock, if it awaits one, is not known. `found`: a reference on the stack of the
+// thread. True if the thread may wait for a lock. The innermost frames of a frozen stack may be missing. Then the name
+// of the function that the referring frame called last shows whether this call takes a lock. If the stack has frames
+// inside of the referring frame, their calls are probably about another lock. So such a call counts only if its
+// function waits for a lock.
 bool is_taking_lock(const symbols::StackReference& found) {
   const std::string last_call(without_parameters(found.last_call));
-  if (found.inner.frames.empty() && is_name_of_taking(last_call)) return true;
+  if (found.inner.frames.empty() && symbols::mentions_taking_lock(last_call)) return true;
   if (family_of_function(last_call) != LockFamily::kNone || find_family(found.stack) != LockFamily::kNone) return true;
   return std::ranges::any_of(found.inner.frames, [](const model::Frame& frame) {
     return family_of_function(without_parameters(frame.function)) != LockFamily::kNone;

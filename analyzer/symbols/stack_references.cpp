@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <string>
+#include <string_view>
 
 #include "symbols/call_graph.hpp"
 #include "symbols/names.hpp"
@@ -41,13 +42,13 @@ bool calls_lock_function(AddressSpace& space, const RawFrame& frame) {
     const Symbol* const symbol =
         branch.name == nullptr ? function->binary->symbols().find_function(branch.target) : nullptr;
     const char* const name = symbol != nullptr ? symbol->name : branch.name;
-    return name != nullptr && is_name_of_lock_function(readable_name(name));
+    return name != nullptr && mentions_lock(readable_name(name));
   });
 }
 
 }  // namespace
 
-bool is_name_of_lock_function(std::string name) {
+bool mentions_lock(std::string name) {
   for (char& letter : name) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
   for (const char* const part : {"mutex", "guard"}) {
     if (name.find(part) != std::string::npos) return true;
@@ -56,6 +57,13 @@ bool is_name_of_lock_function(std::string name) {
     if (at == 0 || (name[at - 1] != 'b' && name[at - 1] != 'c')) return true;
   }
   return false;
+}
+
+bool mentions_taking_lock(const std::string& name) {
+  std::string lower = name;
+  for (char& letter : lower) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  const auto has = [&](std::string_view part) { return lower.find(part) != std::string::npos; };
+  return mentions_lock(name) && !has("unlock") && !has("drop") && !has("~") && !has("wake");
 }
 
 std::optional<std::size_t> find_referring_frame(AddressSpace& space, const KnownWalk& known, const StackBytes& stack,

@@ -19,12 +19,14 @@ namespace forksight::symbols {
 //
 // A variable that a function has not set yet contains what an earlier function left there, for example the address of
 // the lock. So a frame does not count if its function calls no lock function. Such a function holds no lock, unless it
-// releases the lock by a function whose name is_name_of_lock_function() does not recognise.
+// releases the lock by a function whose name does not mention a lock.
 std::optional<std::size_t> find_referring_frame(AddressSpace& space, const KnownWalk& known, const StackBytes& stack,
                                                 std::uint64_t address);
 
 // True for the readable names of functions that take or release locks: "pthread_mutex_lock", "absl::Mutex::Unlock",
 // "Guard::~Guard". "lock" as a part of "clock" or "block" does not count.
-bool is_name_of_lock_function(std::string name);
+bool mentions_lock(std::string name);
+// True for the readable names of functions that take a lock, and that may wait for it: "pthread_mutex_lock".
+bool mentions_taking_lock(const std::string& name);
 
 }  // namespace forksight::symbols

@@ -178,10 +178,23 @@ TEST(StackReferences, KnowsTheNamesOfFunctionsOfLocks) {
         "std::sys::sync::rwlock::futex::RwLock::wake_writer_or_readers",
         "parking_lot::raw_mutex::RawMutex::unlock_slow", "core::ptr::drop_in_place<std::sync::mutex::MutexGuard<i32>>",
         "app::Guard::~Guard", "lock"}) {
-    EXPECT_TRUE(is_name_of_lock_function(name)) << name;
+    EXPECT_TRUE(mentions_lock(name)) << name;
   }
   for (const char* const name : {"clock_gettime", "tokio::task::block_on", "app::flush", "Block::unblock", ""}) {
-    EXPECT_FALSE(is_name_of_lock_function(name)) << name;
+    EXPECT_FALSE(mentions_lock(name)) << name;
+  }
+}
+
+// A thread whose last call was clock_nanosleep() does not wait for a lock.
+TEST(StackReferences, KnowsTheNamesOfFunctionsThatTakeLocks) {
+  for (const char* const name :
+       {"pthread_mutex_lock", "absl::Mutex::Lock", "RwLock::read_contended", "std::lock_guard"}) {
+    EXPECT_TRUE(mentions_taking_lock(name)) << name;
+  }
+  for (const char* const name :
+       {"clock_nanosleep", "clock_gettime", "tokio::task::block_on", "pthread_mutex_unlock",
+        "absl::MutexLock::~MutexLock", "core::ptr::drop_in_place<MutexGuard>", "RwLock::wake_writer_or_readers", ""}) {
+    EXPECT_FALSE(mentions_taking_lock(name)) << name;
   }
 }
 
