@@ -169,7 +169,8 @@ TEST(Judge, ComparesTheBareProgram) {
 TEST(Judge, EndsHangingPrograms) {
   MadeSuite made;
   made.program = "echo $$ >> \"$(dirname \"$0\")/pids\"; exec sleep infinity";
-  expect_red(made.judge(), {"expected ok, seen hang", "--- process", "not done after 1.0 s"});
+  made.limit = std::chrono::seconds(5);  // in this time the program writes its pid, also on a busy machine
+  expect_red(made.judge(), {"expected ok, seen hang", "--- process", "not done after 5.0 s"});
   std::ifstream pids(made.folder() / "pids");
   int count = 0;
   for (pid_t pid = 0; pids >> pid; ++count) EXPECT_EQ(::kill(pid, 0), -1) << pid;
@@ -237,7 +238,6 @@ TEST(Judge, IsRedWithoutAReport) {
 TEST(Judge, HasATimeLimitForTheWholeCase) {
   MadeSuite made;
   made.stand_in = "if [ \"$1\" = run ]; then exec sleep infinity; fi\n";
-  made.limit = std::chrono::seconds(50);
   made.case_limit = std::chrono::seconds(2);
   expect_red(made.judge(), {"not done after 2 s in all"});
 }
