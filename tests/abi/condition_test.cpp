@@ -1,6 +1,6 @@
 // foresee() predicts what an operation on a condition variable with lost waiters will do. These tests check the
-// predictions for both layouts. For the layout of this libc, they compare the prediction with what libc's own functions
-// do.
+// predictions for both layouts that a condition variable has in the versions of glibc. For the layout of the installed
+// libc, a test also compares the prediction with what pthread_cond_signal() does.
 #include <gtest/gtest.h>
 #include <pthread.h>
 
@@ -64,7 +64,8 @@ TEST_P(EachLayout, DestroyBlocksWhileWaitersAreCounted) {
 }
 
 // The first signal makes the lost waiters the group G1. Then a real waiter begins to wait. The second signal goes to a
-// lost waiter. The third signal must switch the groups again. It blocks only with the layout that has references.
+// lost waiter. The third signal must switch the groups again. The third signal blocks only with the layout that counts
+// the references to each group.
 TEST_P(EachLayout, SignalsGoToTheLostFirst) {
   abi::Condition at = with_lost(2);
   EXPECT_EQ(foresee(at, SyncOperation::kSignal, 2, 0, 0), Fate::kPasses);
@@ -87,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(Condition, EachLayout,
                                          Layout{"WithoutReferences", abi::kConditionWithoutReferences}),
                          [](const auto& about) { return about.param.name; });
 
-// pthread_cond_signal() of this libc signals a condition variable whose three waiters do not exist. It must change the
+// Signals a condition variable whose three waiters do not exist. Each call of pthread_cond_signal() must change the
 // condition variable in the way that foresee() predicted.
 TEST(Foreseen, IsWhatThisLibcDoes) {
   const abi::ConditionLayout* const layout = abi::layout_of(test::this_libc().condition);

@@ -56,7 +56,7 @@ struct Libraries {
   Libc libc;
 };
 
-// Finds out the version and the layout from files, in the same way as the analyzer.
+// Reads the version and the layout of condition variables from the libc below `root`, in the same way as the analyzer.
 Libraries find_unpacked(const std::filesystem::path& root) {
   Libraries found;
   found.debug = root / "usr/lib/debug";
@@ -86,8 +86,8 @@ const Libraries& libraries() {
 class DebugInformation {
  public:
   DebugInformation() {
-    // dwfl_standard_find_debuginfo() compares build ids. So it finds the debug information in this folder, not that of
-    // the installed libc.
+    // dwfl_standard_find_debuginfo() compares build ids. So if `search` names a folder, this function finds the debug
+    // information in that folder, not that of the installed libc.
     std::string search = libraries().debug;
     char* path = search.empty() ? nullptr : search.data();
     const Dwfl_Callbacks callbacks{dwfl_build_id_find_elf, dwfl_standard_find_debuginfo, dwfl_offline_section_address,
@@ -183,7 +183,7 @@ const DebugInformation& debug_information() {
 class LibcDwarf : public testing::Test {
  protected:
   void SetUp() override {
-    // An unpacked libc comes with its debug information. If that is missing, the test fails.
+    // An unpacked libc comes with its debug information. If the debug information is missing, the test fails.
     if (std::getenv("FORKSIGHT_LIBC_ROOT") != nullptr) {
       ASSERT_TRUE(debug_information().is_there());
       ASSERT_TRUE(libc_.version.is_known());

@@ -1,4 +1,4 @@
-// Tests what the functions of the layouts return for locks in different states.
+// Tests the functions that say, from the memory of a lock, whether the lock is held and by whom.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/syscall.h>

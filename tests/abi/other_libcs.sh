@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# other_libcs.sh FOLDER ABI_TESTS: compares the layouts of abi/ with the debug information of four Debian releases. It
-# unpacks their packages libc6 and libc6-dbg into FOLDER, unless an earlier run has done so. It downloads the packages from the
-# Debian mirror that apt uses on this machine. If apt has no such mirror, or the mirror lacks the packages, the exit status is 77.
+# other_libcs.sh FOLDER ABI_TESTS: compares the layouts of abi/ with the debug information of glibc in four Debian
+# releases. The script downloads the packages libc6 and libc6-dbg of each release, and unpacks them into FOLDER. An
+# earlier run may already have done so. The packages come from the Debian mirror that apt uses on this machine. If apt
+# has no such mirror, or the mirror lacks the packages, the exit status is 77.
 set -euo pipefail
 folder=$1
 tests=$2
 
-# Finds the first archive of a Debian release. Archives of updates and of other vendors do not count.
+# Finds the first archive of a Debian release in apt's lists. Archives of updates and of other vendors do not count.
 # shellcheck disable=SC2016  # apt-get replaces what stands in $().
 mirror=$(apt-get indextargets --format '$(ORIGIN) $(LABEL) $(COMPONENT) $(REPO_URI) $(CODENAME)' 'Created-By: Packages' |
   awk '$1 == "Debian" && $2 == "Debian" && $3 == "main" && $5 !~ /-/ { print $4; exit }')
