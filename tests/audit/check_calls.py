@@ -1,6 +1,7 @@
 """Checks that preload/guest/shim_calls.def lists exactly the system calls that the shim makes.
 
-Under a seccomp filter, the shim makes only calls that it knows to be harmless. It can know this only for the calls in the list.
+Under a seccomp filter, the shim makes only calls that it knows to be harmless. The shim can know this only for the
+calls in the list.
 
   check_calls.py PRELOAD [--without NAME]   treats NAME as if it were not in the list
 """
@@ -11,7 +12,8 @@ from pathlib import Path
 CALLS = re.compile(r"(?<!raw_)\bcall\(\s*SYS_(\w+)")
 RAW_CALLS = re.compile(r"\braw_call\(\s*SYS_(\w+)")
 LISTED = re.compile(r"^FORKSIGHT_(?:LOADER_)?CALL\(SYS_(\w+)\)", re.MULTILINE)
-# The only file that may use raw_call(). In this file the shim makes calls on behalf of the program. The list need not have these calls.
+# Only this file may use raw_call(). In this file the shim makes the calls in AS_THE_PROGRAM on behalf of the program.
+# So the list need not have them.
 RAW_FILE = Path("guest/confinement.cpp")
 AS_THE_PROGRAM = {"clone", "clone3"}
 

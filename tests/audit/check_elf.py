@@ -83,7 +83,7 @@ def versions(library, hooks):
 
 
 def imports(library, _):
-    """The shim imports only names in imports.txt. Each name there has a reason."""
+    """Checks that LIBRARY imports only names in imports.txt, and that imports.txt gives a reason for each name."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "imports.txt")
     lines = [line.split(None, 1) for line in open(path, encoding="utf-8") if line.strip() and not line.startswith("#")]
     without = [f"imports.txt gives no reason for {fields[0]}" for fields in lines if len(fields) < 2]
@@ -93,7 +93,7 @@ def imports(library, _):
 
 
 def floor(library, _):
-    """No import needs a later glibc than 2.28, which is the oldest glibc for which the shim is built."""
+    """Checks that no import needs a later glibc than 2.28, which is the oldest glibc for which the shim is built."""
     found = re.findall(r"(\w+)@+GLIBC_(\d+)\.(\d+)", readelf("--dyn-syms", library))
     imported = {line.split()[7].split("@")[0] for line in readelf("--dyn-syms", library).splitlines()
                 if len(line.split()) >= 8 and line.split()[6] == "UND"}

@@ -4,7 +4,8 @@
   check_guest.py SCENE PROBE LIBRARY [COUNTER]
 
 Scenes: plain, allocations, missing, read-only, not-a-folder, full, tiny-file, no-descriptors.
-COUNTER: the library malloc_counter. Only the scene "allocations" needs it, and preloads it in both runs.
+COUNTER: the library malloc_counter. Only the scene "allocations" needs COUNTER. This scene preloads COUNTER in both
+runs.
 In the scene "plain" the shim must also write a trace.
 Exit status: 0 if all is as it must be, 1 if not, 77 if the scene cannot be set up here.
 """
@@ -44,7 +45,7 @@ def in_tiny_tmpfs(scene_arguments):
     """Runs this script again, in a mount namespace where the folder for the traces is a tmpfs of 64 KiB."""
     script = 'mount -t tmpfs -o size=64k none "$1" && shift && exec "$@"'
     with tempfile.TemporaryDirectory() as folder:
-        # Root may make a mount namespace. Another user needs a user namespace, too.
+        # Root may make a mount namespace. Another user may do so only in a new user namespace.
         for right in ([], ["--user", "--map-root-user"]):
             mounted = ["unshare", *right, "--mount", "sh", "-c", script, "sh", folder]
             probe = subprocess.run([*mounted, "true"], stderr=subprocess.PIPE, text=True)

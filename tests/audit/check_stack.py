@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """check_stack.py PROBE LIBRARY: measures how much more stack a call needs with a hook than without.
 
-The stack of a thread may have only 16 KiB, and most of it may be in use. So a hook may need at most 1 KiB more.
+The stack of a thread may have only 16 KiB, and most of the stack may be in use. So a call with a hook may need at most
+1 KiB more than the same call without the hook.
 """
 import os
 import subprocess

@@ -1,6 +1,6 @@
 /* Counts the calls to the allocator in the process and in its forked children. At the end of the first process, it
- * prints the sum to descriptor 2 as "allocations N". It is preloaded before the shim, so it counts the shim's calls,
- * too. */
+ * prints the sum to descriptor 2 as "allocations N". This library is preloaded before the shim. So it also counts the
+ * calls that the shim makes. */
 #define _GNU_SOURCE
 #include <stdatomic.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
-/* Measures how much stack hooked functions use. Before each call it fills the stack below the caller's frame with a
- * pattern. After the call it finds the lowest byte that has changed. Each line of output is a name and the number of
- * bytes from there to the caller's frame. A thread with its own stack makes the calls. */
+/* Measures how much stack hooked functions use. Before each call the probe fills the stack below the caller's frame
+ * with a pattern. After the call the probe finds the lowest byte that has changed. Each line of output is a name and
+ * the number of bytes from this byte to the caller's frame. A thread with a stack of kStack bytes makes the calls. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -115,8 +115,8 @@ __attribute__((noinline)) static long measure(void (*call)(void)) {
   return used(below);
 }
 
-/* Measures fork(). The number for the parent includes the prepare handlers. The number for the child also includes the
- * child handlers. */
+/* Measures fork(). The number for the parent includes the prepare and parent handlers. The number for the child
+ * includes the prepare and child handlers. */
 __attribute__((noinline)) static void measure_fork(void) {
   const unsigned char* const below = paint();
   int results[2];
