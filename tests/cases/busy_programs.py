@@ -1,6 +1,6 @@
 """busy_programs.py FORKSIGHT BUSY BUSY_BLAS: forked children compute without a pause. `forksight why` must report nothing.
 
-It must not mistake these children for children that spin on a lock.
+`forksight why` must not mistake these children for children that spin on a lock.
 """
 import subprocess
 import sys

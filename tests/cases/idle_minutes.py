@@ -22,7 +22,7 @@ LIMIT_S = 60
 
 
 class Filter(Started):
-    """A program that reads its input. For the input `question` it must print `answer`. It must end when the input ends."""
+    """A program that must print `answer` for the input `question`, and must end when its input ends."""
 
     def __init__(self, name, argv, question=b"idle\n", answer=b"idle\n", status=0):
         self.question, self.answer, self.status = question, answer, status
@@ -35,7 +35,7 @@ class Filter(Started):
 
 
 class Follower(Started):
-    """Waits for a file to grow."""
+    """A program that waits for a file to grow."""
 
     def __init__(self, folder):
         self.path = Path(folder, "followed")

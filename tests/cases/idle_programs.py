@@ -54,7 +54,7 @@ def by_answer(program):
         client.sendall(b"x")
 
 
-# For each wait: its name, the function that ends it, and the text that the program prints at its end.
+# For each wait: its name, the function that ends the wait, and the text that the program prints after the wait.
 WAITS = [
     ("epoll", by_byte, "1 0"),
     ("poll", by_byte, "1 0"),
@@ -149,7 +149,8 @@ def main():
             with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as looks:
                 for found in looks.map(lambda program: look_at(forksight, program), list(started)):
                     lines += found
-            # The programs whose wait has a timeout are started one by one, because the timeout runs from the start of the program.
+            # The programs whose wait has a timeout are started one by one. The timeout runs from the start of the
+            # program, and it must not end before the examination.
             for wait in WAITS:
                 if wait[1] is by_timeout:
                     lines += start_and_look_at(wait)

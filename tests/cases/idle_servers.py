@@ -1,4 +1,4 @@
-"""Idle servers and interpreters. Each must still answer a request after forksight has examined it.
+"""Idle servers and interpreters. After forksight has examined such a program, the program must still answer a request.
 
 packages.txt lists the packages that contain these programs.
 """
@@ -202,7 +202,7 @@ class Node(Script):
 class Java(Started):
     """A JVM with about a dozen internal threads, and one thread that reads a password.
 
-It runs keytool, because a bare Java runtime without a compiler contains keytool.
+The JVM runs keytool, because even a Java runtime without a compiler contains keytool.
 """
 
     def __init__(self, folder):
@@ -220,7 +220,10 @@ It runs keytool, because a bare Java runtime without a compiler contains keytool
 
 
 class Postgres(Started):
-    """A postmaster with its writer and launcher processes. It refuses to run as root, so root starts it as the user postgres."""
+    """A postmaster with its writer and launcher processes.
+
+    A postmaster refuses to run as root. So if the test runs as root, it starts the postmaster as the user postgres.
+    """
 
     def __init__(self, folder):
         tools, user = self.find_tools(), self.find_user()

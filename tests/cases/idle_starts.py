@@ -1,4 +1,4 @@
-"""Starts programs, each in a session of its own, and ends them. It signals only these programs, by their pids."""
+"""Starts programs, each in a session of its own, and ends them. Signals only these programs and their descendants."""
 import os
 import signal
 import subprocess
@@ -10,9 +10,10 @@ LIMIT_S = 30
 
 
 def wait_for(condition, limit_s, failure):
-    """Waits until condition() is true, and returns True. After `limit_s` seconds it raises an error with the text `failure`.
+    """Waits until condition() is true, and returns True. After `limit_s` seconds, raises an error with the text
+    `failure`.
 
-    If `failure` is None, it returns False instead of raising an error.
+    If `failure` is None, returns False instead.
     """
     deadline = time.monotonic() + limit_s
     while time.monotonic() < deadline:

@@ -85,7 +85,7 @@ def look(pids):
 
 
 def stacks(pids):
-    """Returns a text for people that says where each thread is. It comes from gdb if gdb is installed, otherwise from /proc."""
+    """Returns a text for people that says where each thread is, from gdb if gdb is installed, otherwise from /proc."""
     text = []
     for pid in pids:
         text.append(f"--- process {pid}: {read_or_empty(f'/proc/{pid}/cmdline').replace(chr(0), ' ')}")
@@ -101,7 +101,7 @@ def stacks(pids):
 
 
 def is_being_killed(pid):
-    """Returns True if SIGKILL was sent to the process and has not ended it yet. On a busy machine the process must wait for a
+    """Returns True if the process has got SIGKILL and has not ended yet. On a busy machine the process must wait for a
     processor before it can end."""
     for line in read_or_empty(Path(f"/proc/{pid}/status")).splitlines():
         name, _, value = line.partition(":")
@@ -140,8 +140,8 @@ class Program:
                 return "ok" if self.status() == 0 else "error"
             tasks = look(descendants())
             asleep = {key: task for key, task in tasks.items() if task.state == "S"}
-            # The measurement starts again if a sleeping thread has run, or if a thread has begun or ended. `first` then gets the
-            # CPU time that each thread has used so far.
+            # If a sleeping thread has run, or if a thread has begun or ended, the measurement starts again. `first`
+            # then gets the CPU time that each thread has used so far.
             if asleep != before or set(tasks) != set(first):
                 before, since, first = asleep, time.monotonic(), tasks
             busy = [key for key in tasks if key not in asleep]
@@ -162,7 +162,10 @@ class Program:
         return self.status()
 
     def end(self):
-        """Kills and reaps all descendants of this process. Returns True if one of them was alive and nobody had sent it SIGKILL before."""
+        """Kills and reaps all descendants of this process.
+
+        Returns True if a descendant was alive and had not got SIGKILL before this call.
+        """
         left = False
         while True:
             alive = [pid for pid in descendants() if stat_fields(f"/proc/{pid}/stat")[:1] not in ([], ["Z"])]

@@ -1,9 +1,10 @@
-"""ways_out.py FORKSIGHT WAYS_OUT NO_LIBC: programs whose processes all sleep until a signal handler, an alarm or a timeout wakes them.
+"""ways_out.py FORKSIGHT WAYS_OUT NO_LIBC: programs that look as if they hung, but go on when something wakes them.
 
-`forksight run --on-hang kill` must not kill these programs. It must report no hang, with one exception: for a few programs
-(MAY_BE_WITHDRAWN) it may report a hang that is not certain, if it later withdraws the finding. `forksight why` must report no hang,
-either. It must say what the programs wait for, and what could end the wait. Other programs look similar, but nothing can wake them
-(TWINS). `run` must report a hang of each twin, and kill it.
+`forksight run --on-hang kill` must not kill these programs, and must report no hang. A few programs are an exception
+(MAY_BE_WITHDRAWN): if `run` reports a hang of such a program, the hang must not be certain, and `run` must later
+withdraw the finding. `forksight why` must report no hang, either. `why` must say what the programs wait for, or what
+could end the wait. Other programs look similar, but nothing can wake them (TWINS). `run` must report a hang of each
+twin, and kill the twin.
 """
 import os
 import re
@@ -86,7 +87,8 @@ if child == 0:
 os._exit(os.waitpid(child, 0)[1] >> 8)
 """
 
-# `run` may report a hang of these programs, but not a certain one. When the program goes on, `run` must withdraw the finding.
+# `run` may report a hang of the programs in MAY_BE_WITHDRAWN, but not a certain one. When such a program goes on, `run`
+# must withdraw the finding.
 JUMPS = ["alarm_jumps", "alarm_unlocks", "alarm_cancels", "timer_jumps", "childs_end_jumps", "ready_descriptor_jumps", "alarm_jumps_out_of_orphan"]
 MAY_BE_WITHDRAWN = {"slow_atfork", "busy_atfork", "lost_lock_alarm", "cancelled_anywhere", *JUMPS}
 
