@@ -33,8 +33,8 @@ std::string take_file(const std::string& name) {
 
 Finished run_forksight(const std::vector<std::string>& arguments, const std::string& out_path,
                        const std::string& folder) {
-  // The output goes to files. With pipes, this function would have to read both at the same time, because a full pipe
-  // blocks the command.
+  // Standard output and standard error go to files. If they went to two pipes, this function would have to read both
+  // pipes at the same time, because a full pipe blocks the command.
   const std::string out = out_path.empty() ? make_file() : out_path;
   const std::string err = make_file();
   posix_spawn_file_actions_t actions;

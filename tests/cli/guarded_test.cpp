@@ -1,4 +1,4 @@
-// Tests run_guarded(): which status and output its caller gets if the reader (the child process) ends well, fails,
+// Tests run_guarded(): which status and output the caller gets if the reader (the child process) ends well, fails,
 // crashes, or gets a signal.
 #include "command/guarded.hpp"
 
@@ -54,7 +54,7 @@ struct Ended {
   std::string text;  // standard output and standard error
 };
 
-// Calls run_guarded() in a child process. Sends `signal` to the child as soon as it has printed something.
+// Calls run_guarded() in a child process. Sends `signal` to the child as soon as some output has arrived.
 Ended run(const guard::Work& work, int signal = 0, const GuardedOptions& options = {}) {
   int ends[2];
   EXPECT_EQ(::pipe(ends), 0);
@@ -103,7 +103,7 @@ TEST(Guarded, PassesOnMoreThanAPipeHolds) {
   EXPECT_EQ(ended.text.size(), 1024U * 1024U);
 }
 
-// A program that ignores SIGCHLD may start forksight, which then also ignores it. In this case, the kernel reaps the
+// If a program that ignores SIGCHLD starts forksight, forksight also ignores SIGCHLD. Then the kernel reaps the
 // children of forksight before forksight can ask for their status.
 TEST(Guarded, LearnsTheStatusAlthoughSIGCHLDIsIgnored) {
   const auto before = std::signal(SIGCHLD, SIG_IGN);
@@ -128,7 +128,7 @@ TEST(Guarded, SaysThatTheReaderCrashed) {
   const Ended ended = run([](const files::Reader&) {
     std::printf("half of a rep");
     std::fflush(stdout);
-    std::raise(SIGTRAP);  // AddressSanitizer has no handler for it
+    std::raise(SIGTRAP);  // AddressSanitizer has no handler for SIGTRAP
     return 0;
   });
   ASSERT_TRUE(WIFEXITED(ended.status));
@@ -136,7 +136,7 @@ TEST(Guarded, SaysThatTheReaderCrashed) {
   EXPECT_NE(ended.text.find("was ended by signal 5"), std::string::npos) << ended.text;
 }
 
-// The kernel sends SIGKILL to a process if there is no more memory. The process that called run_guarded() is not ended.
+// If there is no more memory, the kernel may send SIGKILL to the reader. The process that called run_guarded() goes on.
 TEST(Guarded, SaysThatTheReaderWasKilled) {
   const Ended ended = run([](const files::Reader&) { return std::raise(SIGKILL); });
   ASSERT_TRUE(WIFEXITED(ended.status));
@@ -144,7 +144,8 @@ TEST(Guarded, SaysThatTheReaderWasKilled) {
   EXPECT_NE(ended.text.find("was ended by signal 9"), std::string::npos) << ended.text;
 }
 
-// libdw calls exit(1) if there is no more memory. Status 1 would mean that something was found.
+// libdw calls exit(1) if there is no more memory. run_guarded() must not pass on this status, because status 1 of
+// forksight means that something was found.
 TEST(Guarded, AnExitInALibraryIsNoFinding) {
   const Ended ended = run([](const files::Reader&) -> int {
     std::printf("half of a rep");
@@ -201,7 +202,7 @@ TEST(Guarded, EndsWithItsChildAtASignal) {
   EXPECT_NE(::kill(reader, 0), 0);
 }
 
-// The reader ignores the signal, so a moment later run_guarded() kills it.
+// The reader ignores the signal. So a moment later, run_guarded() kills the reader.
 TEST(Guarded, EndsAReaderThatIgnoresTheSignal) {
   const Ended ended = run(
       [](const files::Reader&) {
@@ -275,8 +276,8 @@ std::vector<Change> list_changes(const std::string& file) {
   };
 }
 
-// The reader parses files of other users, so its filter must refuse each of these calls. Without the filter, most of
-// them would succeed for root.
+// The reader parses files of other users, so its filter must refuse each call of list_changes(). Without the filter,
+// most of these calls would succeed for root.
 TEST(Guarded, ReaderChangesNothing) {
   std::string file = testing::TempDir() + "forksight-reader-XXXXXX";
   const int made = ::mkstemp(file.data());
@@ -311,7 +312,7 @@ TEST(Guarded, ReaderReads) {
   const Ended ended = run([](const files::Reader&) {
     const int file = ::open("/proc/self/status", O_RDONLY | O_CLOEXEC);
     const int question = ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
-    // A process without the user of its parent gets EPERM.
+    // If root runs the test, the reader has another user than its parent, and kill() fails with EPERM.
     const bool is_alive = ::kill(::getppid(), 0) == 0 || errno == EPERM;
     int value = 17;
     int copy = 0;
@@ -324,7 +325,8 @@ TEST(Guarded, ReaderReads) {
   EXPECT_EQ(ended.status, 0) << ended.text;
 }
 
-// Root's reader has another user, and no rights over files. The opener still opens what the report may need.
+// If root runs the command, the reader runs as another user and has no special rights over files. A second process of
+// the command, the opener, keeps the rights of root. The opener opens the files that the report may need.
 TEST(Guarded, ReaderOfRootHasGivenUpItsUser) {
   const bool gives_up = proc::may_give_up_user();
   std::string file = "/tmp/forksight-secret-XXXXXX";
@@ -343,8 +345,8 @@ TEST(Guarded, ReaderOfRootHasGivenUpItsUser) {
           if (::getuid() == 0 || ::geteuid() == 0 || ::getgid() == 0 || proc::caller() != 0) return 4;
           if (::setresuid(0, 0, 0) == 0) return 5;
           if (::open(file.c_str(), O_RDONLY | O_CLOEXEC) >= 0 || errno != EACCES) return 6;
-          if (files::open_regular(file)) return 7;                   // the file is neither named nor a program
-          if (!files::open_regular("/proc/self/exe")) return 8;      // everybody may read it
+          if (files::open_regular(file)) return 7;                   // not named by the caller, and no program
+          if (!files::open_regular("/proc/self/exe")) return 8;      // everybody may read this file
           const auto links = proc::read_links(proc::proc_path(::getppid(), "fd"));
           return links.links.size() >= 3 ? 0 : 9;                    // only root may read these links
         },
@@ -354,7 +356,8 @@ TEST(Guarded, ReaderOfRootHasGivenUpItsUser) {
   ::unlink(file.c_str());
 }
 
-// Root without CAP_KILL may not signal another user, so a reader of another user would outlive it.
+// Without CAP_KILL, root may not signal a process of another user. A reader with another user would then outlive the
+// process that called run_guarded(). So in this case the reader keeps its user.
 TEST(Guarded, ReaderOfRootThatMayNotKillEndsToo) {
   std::fflush(nullptr);
   const pid_t tester = ::fork();
@@ -374,7 +377,7 @@ TEST(Guarded, ReaderOfRootThatMayNotKillEndsToo) {
         SIGTERM);
     const pid_t reader = std::atoi(ended.text.c_str());
     if (reader <= 0 || !WIFSIGNALED(ended.status) || WTERMSIG(ended.status) != SIGTERM) ::_exit(3);
-    // The reader has no parent any more. So init waits for it, which may take a moment.
+    // The reader has no parent any more. So init reaps the reader, which may take a moment.
     for (int i = 0; i < 100 && ::kill(reader, 0) == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(100));
     ::_exit(proc::is_ending({reader, proc::read_stat(reader) ? proc::read_stat(reader)->start_ticks : 0}) ? 0 : 4);
   }
@@ -383,8 +386,8 @@ TEST(Guarded, ReaderOfRootThatMayNotKillEndsToo) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
-// The filter must allow the calls of image/stop.cpp: it stops a thread, reads its registers, and sets rax so that an
-// interrupted system call is restarted.
+// The filter must allow the calls of image/stop.cpp. The code there stops a thread, and reads the registers of the
+// thread. It also sets rax, so that the kernel restarts an interrupted system call.
 TEST(Guarded, ReaderStopsThreads) {
   const Ended ended = run([](const files::Reader&) {
     const pid_t reader = ::getpid();

@@ -41,8 +41,8 @@ class Monitors {
     for (Thread thread : threads) {
       while (thread.getState() != wanted) Thread.onSpinWait();
     }
-    // A thread that waits at the barrier is in state WAITING. So in mode "ring" only BLOCKED shows that it waits for a
-    // monitor.
+    // A thread that waits at the barrier is in state WAITING. So in mode "ring", only the state BLOCKED shows that a
+    // thread waits for a monitor.
     System.out.write('x');
     System.out.flush();
     System.in.read();

@@ -1,7 +1,7 @@
 """debuginfod_test.py FORKSIGHT CASE: `forksight why` and `forksight core` get debug files from a debuginfod server.
 
 Two threads of a stripped program wait for each other's locks. This test runs a server that has the program's debug file. If
-DEBUGINFOD_URLS names the server, the commands use the file. Otherwise they work without it.
+DEBUGINFOD_URLS names the server, the commands use the file. Otherwise the commands work without the file.
 """
 import http.server
 import json
@@ -23,7 +23,7 @@ LINE = "lock_cycle.c"
 
 
 class Server:
-    """Serves files by their paths, and records the requests. It answers requests only while `gate` is set."""
+    """Serves files by their paths, and records the requests. The server answers requests only while `gate` is set."""
 
     def __init__(self):
         self.files, self.asked, self.gate, self.has_request = {}, [], threading.Event(), threading.Event()
@@ -149,7 +149,7 @@ class Debuginfod(unittest.TestCase):
         pid = self.program.popen.pid
         subprocess.run(["gcore", "-o", str(self.folder / "core"), str(pid)], capture_output=True, timeout=LIMIT_S, check=True)
         self.stripped.unlink()
-        self.server.gate.clear()  # the server never answers, so libdebuginfod's own limit ends the request
+        self.server.gate.clear()  # the server never answers, so the time limit of libdebuginfod ends the request
         environment = {**self.environment("cache", self.server.url), "DEBUGINFOD_TIMEOUT": "6",
                        "DEBUGINFOD_RETRY_LIMIT": "0"}
         done = subprocess.run([FORKSIGHT.path, "core", str(self.folder / f"core.{pid}"), "--debuginfod", "--format", "json"],

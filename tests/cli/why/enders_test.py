@@ -79,7 +79,7 @@ class Enders(unittest.TestCase):
 
     def test_a_reader_of_a_pipe_and_who_has_the_other_end(self):
         text, report = self.look(shell("exec cat"))
-        # Standard input is a pipe. This test process has its other end.
+        # The standard input of `cat` is a pipe. This test process has the other end of the pipe.
         self.assertRegex(text, rf"in read: pipe:\[\d+\]\n(.*\n)*? +could be ended by: process {os.getpid()} by its descriptor \d+, [^:]+: ")
         wait = self.wait_of(report, self.pid)
         self.assertEqual((wait["kind"], wait["fd"]), ("pipe-read", 0))

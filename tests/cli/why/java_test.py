@@ -1,7 +1,7 @@
 """java_test.py FORKSIGHT JAVA: two threads of a JVM wait for each other's monitor.
 
-Only the JVM knows who holds a monitor. So `why` says how many threads wait for monitors, and which command names the holders. It
-must not count threads that sleep in wait().
+Only the JVM knows which thread holds a monitor. So `why` says how many threads wait for monitors, and which command
+names the holders. `why` must not count threads that sleep in wait().
 """
 import sys
 import unittest

@@ -1,6 +1,6 @@
 """kernel_thread_test.py FORKSIGHT PID: `why` refuses to examine a thread of the kernel.
 
-A container with its own pid namespace does not show these threads. Then the test is skipped: exit status 77.
+/proc of a container with its own pid namespace does not show these threads. There, the test exits with status 77.
 """
 import sys
 from pathlib import Path

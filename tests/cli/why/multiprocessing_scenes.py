@@ -127,7 +127,7 @@ def holding_thread_has_ended():
 
 
 def copy_of_held_lock():
-    """os.fork() copies the count of a held lock, so both processes seem to hold it."""
+    """os.fork() copies the count of a held lock, so both processes seem to hold the lock."""
     lock = context.Lock()
     lock.acquire()
     child = os.fork()

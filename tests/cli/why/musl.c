@@ -1,5 +1,5 @@
 // A child waits for a mutex that another thread of its parent holds. musl-gcc builds this program, so musl's loader
-// starts it.
+// starts the program.
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -25,7 +25,7 @@ def look(forksight, program):
             process.end()
     if seen != "hang":
         return [f"expected a hang, seen {seen}"]
-    # A mutex of musl does not record its owner. So it is not proven that the lost thread holds it.
+    # A mutex of musl does not record its owner. So it is not proven that the lost thread holds the mutex.
     return [] if hangs_of(report) == [("lost-wakeup", "proven", "possible")] else [f"why: {report['findings']}"]
 
 

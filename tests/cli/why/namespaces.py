@@ -7,7 +7,10 @@ NAMESPACES = ["--pid", "--fork", "--mount"]
 
 
 def find_right():
-    """Returns the options with which `unshare` can make namespaces. If it can make none, prints the reason and returns None."""
+    """Returns the options with which `unshare` can make namespaces.
+
+    If `unshare` can make none, prints the reason and returns None.
+    """
     reason = ""
     for more in ([], ["--user", "--map-root-user"]):
         try:

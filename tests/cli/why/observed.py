@@ -1,6 +1,6 @@
-"""Shared code of the tests of `forksight why`. It starts the programs that a test examines, and the command.
+"""Shared code of the tests of `forksight why`. Starts the command, and the programs that a test examines.
 
-It signals only processes that it started, by pid.
+Signals only these programs and their descendants, by pid.
 """
 import ctypes
 import json
@@ -35,8 +35,8 @@ def forbid_ptrace():
     program = Program(4, rules)
     if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 or libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program)) != 0:
         os._exit(99)
-    # LeakSanitizer, a part of AddressSanitizer, calls ptrace(), too. So switch it off, in case forksight is built with
-    # AddressSanitizer.
+    # If forksight is built with AddressSanitizer, it contains LeakSanitizer, which also calls ptrace(). So switch
+    # LeakSanitizer off.
     os.environ["ASAN_OPTIONS"] = "detect_leaks=0"
 
 

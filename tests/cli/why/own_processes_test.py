@@ -21,8 +21,9 @@ class OwnProcesses(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("strace"), "this needs strace")
     def test_the_search_for_spinning_threads_leaves_them_out(self):
-        # `why` has an ancestor in common with the process that it examines, so it finds its own processes, too. The search for spinning
-        # threads pauses five times if it sees a running thread at each look. With fewer pauses, it has left its own processes out.
+        # `why` and the process that it examines have a common ancestor here. So `why` finds its own processes, too. If
+        # the search for spinning threads sees a running thread at each look, it pauses five times. If it pauses less
+        # often, it has left the processes of `why` out.
         with tempfile.TemporaryDirectory(prefix="forksight-why-") as folder:
             log = Path(folder, "calls")
             script = 'sleep 100 & strace -f -qq -e trace=clock_nanosleep -o "$2" "$1" why $!; kill $!'

@@ -1,19 +1,19 @@
-// program MODE: waits as MODE says, so that `forksight why` can examine it. It writes a byte when it is ready.
+// program MODE: waits as MODE says, so that `forksight why` can examine the wait. The program writes a byte when it is
+// ready.
 //
-// In these modes it goes on when it reads a byte:
+// In these modes the program goes on when it reads a byte:
 //   wait    waits in read()
 //   private the same, but the process is not dumpable, so its own user may not examine it
 //   hang    forks while a thread holds a mutex; when the child has read a byte, it locks the mutex and hangs
 //   chain   as hang, with one more process between the first process and the hanging process
-// In these modes it reads no byte, and something could still end the wait:
-//
+// In these modes the program reads no byte, and something could still end the wait:
 //   mutex      locks a mutex; the thread that holds it waits for a signal
 //   semaphore  takes 2 from a System V semaphore to which a child added 1 before the child ended
 //   messages   receives from a System V queue
 //   queue      receives from a POSIX queue whose name it has removed
 //   fifo PATH  makes a FIFO, and opens it for reading
 //
-// In this mode it reads lines. Each line has a pid, and only the latest line counts:
+// In this mode the program reads lines. Each line has a pid, and only the latest line counts:
 //   late    runs until the first child of the process with this pid has slept for 20 ms. Then it writes a second byte,
 //           and hangs: it reads from a pipe that no other process has open.
 #include <errno.h>

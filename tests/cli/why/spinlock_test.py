@@ -1,7 +1,8 @@
-"""spinlock_test.py FORKSIGHT PROGRAM: `why` does not claim that a lost thread holds a spinlock, because it cannot know that.
+"""spinlock_test.py FORKSIGHT PROGRAM: `why` does not claim as certain that a lost thread holds a spinlock.
 
-A spinlock does not record which thread locked it. In each scene here, the hanging thread or the thread that forked has locked it.
-If the fork lost threads, `why` must say that one of them possibly holds the spinlock. If it lost none, `why` must report nothing.
+A spinlock does not record which thread locked it. In each scene here, the hanging thread or the thread that forked has
+locked the spinlock. If the fork lost threads, `why` must say that a lost thread possibly holds the spinlock. If the
+fork lost no thread, `why` must report nothing.
 """
 import json
 import os
@@ -24,7 +25,7 @@ class Spinlock(unittest.TestCase):
                     looked = subprocess.run([FORKSIGHT, "why", "--format", "json", str(child)], stdin=subprocess.DEVNULL,
                                             stdout=subprocess.PIPE, timeout=LIMIT_S, check=False)
                 finally:
-                    os.kill(child, signal.SIGKILL)  # the parent has not waited for it
+                    os.kill(child, signal.SIGKILL)  # the parent has not reaped the child, so the pid is still valid
             finally:
                 parent.kill()
         return [(one["rule"], one.get("hang"), one["cause"], [one["summary"], *one["chain"]])

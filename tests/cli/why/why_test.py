@@ -85,7 +85,8 @@ class Refused(unittest.TestCase):
     def test_processes_of_another_user(self):
         """`why` refuses to examine a process of another user.
 
-        If the test runs as an ordinary user, this is process 1, which belongs to root. If it runs as root, it runs `why` as nobody.
+        If the test runs as an ordinary user, this is process 1, which belongs to root. If the test runs as root, it
+        runs `why` as nobody.
         """
         if os.geteuid() != 0:
             self.expect(FORKSIGHT.run(1), 3, "process 1: ")
@@ -209,7 +210,8 @@ class Looked(unittest.TestCase):
     def test_without_a_stop_nothing_is_traced(self):
         program = self.hung()
         self.assertEqual(rules(self.report(program.pid, "--no-stop", preexec_fn=forbid_ptrace)), ["orphaned-mutex"])
-        # Check the filter: without --no-stop, the reader (a child process of forksight) calls ptrace(), and the filter kills it.
+        # Check the filter. Without --no-stop, the reader (a child process of forksight) calls ptrace(), and the filter
+        # must kill the reader.
         ended = FORKSIGHT.run(program.pid, preexec_fn=forbid_ptrace)
         self.assertEqual(ended.returncode, 3)
         self.assertIn(f"was ended by signal {int(signal.SIGSYS)}", ended.stderr)
@@ -235,7 +237,7 @@ class Looked(unittest.TestCase):
             self.assertEqual(program.popen.wait(LIMIT_S), 0)
 
     def test_a_process_whose_files_are_deleted(self):
-        """The program and its working folder are deleted while it runs. `why` still finds the names of its functions."""
+        """The program and its working folder are deleted while the program runs. `why` still names functions."""
         folder = Path(tempfile.mkdtemp(prefix="forksight-why-"))
         self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
         path = shutil.copy(PROGRAM, folder / "program")
@@ -259,7 +261,7 @@ class Watching(unittest.TestCase):
         deadline = time.monotonic() + LIMIT_S
         seen = 0
         while seen < 3 and time.monotonic() < deadline:
-            # As root, the command has two children. The first one only opens files.
+            # If root runs the command, the command has two children. The first child only opens files.
             reader = processes.read_or_empty(f"/proc/{watcher.pid}/task/{watcher.pid}/children").split()[-1:]
             fields = processes.read_or_empty(f"/proc/{reader[0]}/syscall").split() if reader else []
             seen = seen + 1 if fields[:1] in (["230"], ["35"]) else 0
