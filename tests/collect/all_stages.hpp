@@ -1,5 +1,5 @@
-// The fuzz tests use run_all_stages(). It passes the bytes of a trace through the reader, the rules and the renderers.
-// The renderers read every string of the result.
+// The fuzz tests use run_all_stages(), which passes the bytes of a trace through the reader, the rules and the
+// renderers. The renderers read every string that the reader and the rules have made.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ inline std::size_t run_all_stages(std::vector<std::byte> bytes) {
   collect::ProcessTable processes(model);
   collect::TraceReader(file.value(), model, processes, false).read();
   // `forksight run` gets its model from a child process, which packs the model. unpack() refuses a model with an id
-  // that does not exist. So unpack() must accept the model of every trace.
+  // that does not exist. The reader must make no such model, so unpack() must accept the model of every trace.
   if (!guard::unpack(guard::pack(model))) std::abort();
   const std::vector<Finding> findings = conclude(model);
   return render::render_text(model, findings).size() + render::render_json(model, findings).size();

@@ -50,7 +50,8 @@ TEST_F(LoadRun, ReadsFoldersOfFolders) {
   ASSERT_TRUE(model.ok());
   EXPECT_EQ(model->processes.size(), 4U);
   EXPECT_EQ(model->touches.size(), 2U);
-  // load() shifts the indices that come from the second trace. So they refer to that trace's own processes and forks.
+  // load_run() shifts the indices that come from the second trace. So these indices refer to the processes and forks of
+  // the second trace.
   EXPECT_EQ(model->processes[model->touches[1].process].pid, 2500);
   EXPECT_EQ(model->forks[model->touches[1].fork].process, 2U);
 }

@@ -1,5 +1,6 @@
-// Damages good traces, and passes them to the reader. A test flips bits, overwrites bytes and words, or cuts off the
-// end. The damage is the same in each run. A build with sanitizers finds more errors than a build without them.
+// Damages good traces, and passes them to the reader, the rules and the renderers. A test flips bits, overwrites bytes
+// and words, or cuts off the end. The damage is the same in each run. A build with sanitizers finds more errors than a
+// build without them.
 #include <gtest/gtest.h>
 
 #include <cstring>

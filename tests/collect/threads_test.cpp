@@ -53,8 +53,8 @@ TEST(Owners, OfThreadsWithAGeneralStartRoutineAreKnownByTheirCreator) {
   EXPECT_EQ(find_owning_library(thread), "/opt/app/app");
 }
 
-// A runtime that is linked statically has no library of its own. Which runtime owns a thread is then known from the stack of the
-// call that created the thread.
+// A runtime that is linked statically has no library of its own. The stack of the call that created a thread then shows
+// which runtime owns the thread.
 TEST(Owners, AreKnownByTheStackThatCreatedTheThread) {
   model::Thread thread = thread_of("/opt/app/app", "std::sys::thread::unix::{impl#2}::new::thread_start");
   thread.created_at = test::make_stack({"std::thread::Builder::spawn_unchecked app", "rayon_core::registry::Registry::new app",
