@@ -1,5 +1,5 @@
-// Reads from a pipe. Only this process has the writing end, and it does not write. But the signal of an alarm ends the
-// read, so the process does not hang.
+// Reads from a pipe. Only this process has the writing end, and the process does not write. But the signal of an alarm
+// ends the read, so the process does not hang.
 #include <errno.h>
 #include <signal.h>
 #include <unistd.h>

@@ -18,18 +18,23 @@ from pathlib import Path
 
 MODES = ("bare", "shim", "run", "cure")
 BARE_RUNS = 2
-# If a result differs from the results of the bare runs, the unit is run this many times more, bare and in that mode.
+# While a result in a mode differs from the results of the bare runs, the unit is run again, bare and in that mode, at
+# most TRIES_AGAIN times.
 TRIES_AGAIN = 2
 TIMEOUT_S = 20
 KEPT_OUTPUT = 4000
-# A test gets these variables and those of its unit, and no others.
+# A test gets the variables in ENVIRONMENT and those of its unit, and no others.
 ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": "/tmp",
                "TMPDIR": "/tmp", "USER": "root", "TERM": "dumb"}
 
 
 @dataclasses.dataclass
 class Unit:
-    """One command. `parse` makes {test: result} from its output, and from how it ended. Without `parse`, the unit is one test."""
+    """One command.
+
+    `parse` makes {test: result} from the output of the command, and from how the command ended. Without `parse`, the
+    unit is one test.
+    """
     name: str
     command: list
     folder: str = "/tmp"
@@ -38,8 +43,8 @@ class Unit:
     parse: object = None
     # The modes in which the unit is run.
     modes: tuple = MODES
-    # True if the command is a script that gets the words of the mode as arguments, and puts them before the programs that it
-    # starts. False if the words of the mode come before the command.
+    # True if the command is a script that gets the words of the mode as arguments. The script puts these words before
+    # the programs that it starts. False if the words of the mode come before the command.
     words_last: bool = False
 
 
@@ -174,7 +179,8 @@ def differences(bare_runs, runs):
 def compare_unit(tools, unit, kept, scratch):
     """Makes the runs of a unit that are missing.
 
-    If a result differs, the unit is run again, bare and in this mode. This shows whether the difference is chance.
+    If a result in a mode differs, the unit is run again, bare and in that mode. This shows whether the difference is
+    chance.
     """
     while len(kept.of(unit.name, "bare")) < BARE_RUNS:
         kept.add(run_unit(tools, unit, "bare", scratch))
@@ -189,10 +195,10 @@ def compare_unit(tools, unit, kept, scratch):
 
 
 def compare(tools, units, kept, jobs, say):
-    """Runs the missing units, `jobs` at a time."""
+    """Makes the missing runs of all units, `jobs` units at a time."""
     done = 0
     with tempfile.TemporaryDirectory(prefix="compat-", dir=kept.path.parent) as scratch:
-        os.chmod(scratch, 0o755)  # servers give up root's rights, and then write traces in this folder
+        os.chmod(scratch, 0o755)  # servers give up root's rights, and then write traces below this folder
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             work = {pool.submit(compare_unit, tools, unit, kept, scratch): unit for unit in units}
             for future in concurrent.futures.as_completed(work):

@@ -1,5 +1,7 @@
-"""Tests frame.py and judge.py. They must notice changed results, and findings for which explained.json gives no
-reason. They must reuse kept runs."""
+"""Tests frame.py and judge.py, which compare runs with and without forksight.
+
+Both must notice changed results, and findings for which explained.json gives no reason. They must reuse kept runs.
+"""
 import sys
 import tempfile
 import unittest

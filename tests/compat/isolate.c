@@ -2,7 +2,7 @@
 // the files that CMD made in /tmp do not exist any more.
 //
 // CMD gets namespaces of its own for processes, mounts, System V and POSIX message queues, and the network. /tmp and
-// /dev/shm are empty, and the loopback device is up. If the build with this program is below /tmp, it stays visible there.
+// /dev/shm are empty, and the loopback device is up. If the build folder is below /tmp, it stays visible there.
 // The file RESULT says how CMD ended: its exit status, 128 plus a signal, or "timeout". Process 1 of the namespace waits
 // for CMD and then ends. The kernel then kills all processes that CMD left behind.
 #include <errno.h>
@@ -86,7 +86,7 @@ static void say(int descriptor, const char *text) {
     fail("result");
 }
 
-// Runs as process 1 of the namespace. Starts CMD, and waits for it. Meanwhile it reaps orphaned processes.
+// Runs as process 1 of the namespace. Starts CMD, and waits for the end of CMD. Meanwhile it reaps orphaned processes.
 static void be_init(int result, int seconds, char **command) {
   mount_own();
   bring_up_loopback();
@@ -132,8 +132,8 @@ static void write_file(const char *path, const char *text) {
   close(file);
 }
 
-// An ordinary user may make the other namespaces only inside a user namespace. The user and group ids in it are the same as
-// outside.
+// An ordinary user may make the other namespaces only inside a user namespace. The user and group ids inside this
+// namespace are the same as outside.
 static void take_namespaces(void) {
   const int others = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWNET;
   const unsigned user = geteuid(), group = getegid();

@@ -1,8 +1,8 @@
 """Judges the runs of a suite.
 
-It finds out which tests have the same result with and without forksight, which tests already have several results without
-forksight, and which tests have another result with forksight. It also lists the findings about the tests. explained.json gives
-reasons for differences, and says for findings why they are true.
+judge_suite() divides the tests into three groups. Some have the same result with and without forksight. Others already
+have several results without forksight. The rest have another result with forksight. judge_suite() also lists the
+findings about the tests. explained.json gives reasons for differences, and says for findings why they are true.
 """
 import collections
 import dataclasses

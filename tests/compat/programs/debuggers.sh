@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs gdb and valgrind on $BUILT/debugged, with the words of the mode. The program has threads, forks and locks, and no defect.
+# Runs gdb and valgrind on $BUILT/debugged. The words of the mode (see lib.sh) come before each of these commands. The
+# program `debugged` has threads, forks and locks, and no defect.
 # shellcheck disable=SC1091,SC2016,SC2154
 . "$(dirname "$0")/lib.sh"
 set -eu

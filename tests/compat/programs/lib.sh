@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
 # The scripts of the programs source this file. A script gets the words of its mode as "$@": none, `env LD_PRELOAD=…`, or
-# `forksight run … --`. It puts them before its commands, and prints a line `@@ TEST RESULT` for each of its tests.
+# `forksight run … --`. The script puts these words before its commands. It prints a line `@@ TEST RESULT` for each
+# test.
 set -eu
 cd /tmp
 sources=$(dirname "$0")
 export sources
 
-# result TEST WORD: prints a result.
+# result TEST WORD: prints that the result of TEST is WORD.
 result() {
   printf '\n@@ %s %s\n' "$1" "$2"
 }
 
-# ends TEST COMMAND...: runs COMMAND. The result of TEST is its exit status and a checksum of its standard output.
+# ends TEST COMMAND...: runs COMMAND. The result of TEST is the exit status and a checksum of the standard output.
 ends() {
   name=$1
   shift
@@ -34,7 +35,8 @@ until_true() {
   return 1
 }
 
-# stops TEST PID SIGNAL: sends SIGNAL to the process, and waits for its end. The result of TEST is its exit status.
+# stops TEST PID SIGNAL: sends SIGNAL to the process, and waits for its end. The result of TEST is the exit status of
+# the process.
 stops() {
   kill "-$3" "$2"
   status=0

@@ -1,6 +1,6 @@
 """cpython_runner.py MODULE: runs a module of CPython's tests.
 
-It prints a line `@@ TEST began` before each test, and a line `@@ TEST RESULT` after it.
+The runner prints a line `@@ TEST began` before each test, and a line `@@ TEST RESULT` after the test.
 """
 import os
 import sys
@@ -13,7 +13,7 @@ PROCESS = os.getpid()
 
 
 def say(test, result):
-    # A child that a test forked may also call this function. Its results do not count.
+    # A child that a test forked may also call this function. The results of the child do not count.
     if os.getpid() == PROCESS:
         os.write(OUTPUT, f"\n@@ {test.id().replace(' ', '_')} {result}\n".encode())
 

@@ -1,6 +1,6 @@
 """Open POSIX conformance tests. Each program is a test.
 
-Its exit status is 0 for passed, 1 for failed, 2 for unresolved, 4 for unsupported, 5 for untested.
+The exit status of a program is 0 for passed, 1 for failed, 2 for unresolved, 4 for unsupported, 5 for untested.
 """
 import re
 from pathlib import Path

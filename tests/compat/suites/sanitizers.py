@@ -20,8 +20,8 @@ locks/orphaned_semaphore locks/orphaned_spinlock locks/orphaned_barrier locks/se
 deadlocks/join_cycle deadlocks/lock_cycle deadlocks/rwlock_upgrade atfork/handler_order libc/exit_in_child
 """.split()
 SANITIZERS = {"gcc": ("address", "thread", "undefined", "leak"), "clang": ("address", "thread", "undefined", "memory")}
-# If ASan is a shared library, it refuses to start if another library was loaded before it. `forksight run` switches this check off.
-# With LD_PRELOAD alone, the program needs this variable.
+# If ASan is a shared library, it refuses to start if another library was loaded before it. `forksight run` switches
+# this check off. With LD_PRELOAD alone, ASAN_OPTIONS must do so.
 ENVIRONMENT = {"ASAN_OPTIONS": "verify_asan_link_order=0"}
 SECONDS = 60
 
