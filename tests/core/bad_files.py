@@ -1,6 +1,6 @@
 """bad_files.py FORKSIGHT: `forksight core` prints one error line for each file that it cannot read.
 
-The exit status is 3, or 2 for wrong arguments. Nothing is on standard output.
+The exit status is 3, or 2 for wrong arguments. Standard output stays empty.
 """
 import gzip
 import os

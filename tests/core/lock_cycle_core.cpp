@@ -18,7 +18,8 @@
 namespace forksight::test {
 namespace {
 
-// The mutexes are on the stack, so each core of the process contains them, even if it contains little other memory.
+// The mutexes are on the stack. So each core of the process contains the mutexes, even if the core contains little
+// other memory.
 [[noreturn]] void hang() {
   pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER;
   pthread_mutex_t second = PTHREAD_MUTEX_INITIALIZER;

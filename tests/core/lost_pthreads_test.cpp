@@ -97,8 +97,8 @@ TEST(LostPthreads, AreInTheChildsMemory) {
   other.join();
 }
 
-// _Fork() does not change the structs of lost threads. They keep their thread ids, although these threads do not exist
-// in the child.
+// _Fork() does not change the structs of lost threads. So these structs keep the thread ids, although the threads do
+// not exist in the child.
 TEST(LostPthreads, KeepTheirTidsAfterABareFork) {
   std::binary_semaphore end{0};
   std::atomic<pid_t> tid{0};
@@ -119,8 +119,8 @@ TEST(LostPthreads, KeepTheirTidsAfterABareFork) {
     EXPECT_NE(lost.threads.front().start_routine, 0U);
   }
   {
-    // After the bare system call, the struct of the child's thread has the parent's tid, as after vfork(). This does
-    // not show that the fork was bypassed.
+    // After the bare system call, the struct of the child's thread has the parent's tid, as after vfork(). So the
+    // struct does not show whether this was a fork that bypassed libc.
     const Child child(Child::Kind::kSystemCall);
     EXPECT_FALSE(find_lost_pthreads(child.look()).bypassed);
   }

@@ -101,8 +101,9 @@ def main():
     name = os.path.basename(program)
     stories = {"trace": story(trace, name), "why": story(live, name), "core": story(core, name)}
     assert stories["trace"]["pid"] == child and stories["trace"]["stack"], stories["trace"]
-    # A core does not contain the names of threads, because only the kernel has them. The report from the core does not have the
-    # start routine either: under the shim, the routine that the core contains is a function of the shim.
+    # A core does not contain the names of threads, because only the kernel has these names. The report from the core
+    # does not have the start routine either: under the shim, the routine that the core contains is a function of the
+    # shim.
     assert stories["core"].pop("holder_name") == ""
     assert stories["core"].pop("start") == ("", "")
     assert stories["why"].pop("start") == stories["trace"].pop("start") == (start, name)

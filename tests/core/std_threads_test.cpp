@@ -102,8 +102,8 @@ TEST_F(StdThreads, AFunctorIsNamedByItsType) {
   EXPECT_EQ(start_of(Functor{}), unless_sanitized("forksight::inspect::(anonymous namespace)::Functor"));
 }
 
-// The memory has two functions: the function that the thread runs, and a function that is its argument. It does not
-// show which one is which.
+// The memory has pointers to two functions: the function that the thread runs, and a function that is the argument. The
+// memory does not show which one is which.
 TEST_F(StdThreads, NoFunctionIsNamedIfTwoArePossible) {
   EXPECT_EQ(start_of(
                 +[](void (*)()) { g_end.acquire(); }, run_nothing),
