@@ -79,7 +79,7 @@ TEST(CudaIpcExporterGone, IsCertainOfAFreeBetweenOpenAndClose) {
 
 TEST(CudaIpcExporterGone, NeedsARecordThatTheImporterLivedAfterTheFree) {
   EXPECT_EQ(Shared().exports(10).opens(20).frees(30).importer_ends(50).findings().size(), 1U);
-  // If no record says when the importer ended, it may have been killed before the free.
+  // If no record says when the importer ended, the importer may have been killed before the free.
   EXPECT_TRUE(Shared().exports(10).opens(20).frees(30).findings().empty());
   EXPECT_TRUE(Shared().exports(10).opens(20).importer_ends(25).frees(30).findings().empty());
 }
@@ -103,7 +103,7 @@ TEST(CudaIpcExporterGone, TheEndOfAContextClosesItsMemory) {
   Shared scene;
   scene.exports(10).opens(20).add(scene.importer, CudaIpcKind::kContextGone, 25, 0, 0).frees(30).importer_ends(50);
   EXPECT_TRUE(scene.findings().empty());
-  // The end of a context does not close what was opened after it.
+  // The end of a context does not close memory that was opened later.
   Shared again;
   again.exports(10).opens(20).add(again.importer, CudaIpcKind::kContextGone, 25, 0, 0);
   EXPECT_EQ(again.opens(27).frees(30).importer_ends(50).findings().size(), 1U);
@@ -201,7 +201,7 @@ TEST(CudaIpcOpenedTwice, IsSilentOtherwise) {
   EXPECT_TRUE(Shared().exports(10).opens(20, kHandle, 0, 201).opens(22).closes(40).findings().empty());
 }
 
-// The exporter frees one of two allocations. The other one is still open in the importer when the exporter ends.
+// The exporter frees one of two allocations. The importer opens both, and never closes the other one.
 Shared limbo() {
   return Shared()
       .exports(10)

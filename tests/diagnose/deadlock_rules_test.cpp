@@ -1,4 +1,4 @@
-// Tests the rule about processes in which all threads wait for each other. The objects for which they wait record no
+// Tests the rule about processes in which all threads wait for each other. The threads wait for objects that record no
 // owner: semaphores, condition variables, barriers and futures.
 #include <gtest/gtest.h>
 
@@ -127,7 +127,7 @@ TEST(Deadlock, ProcessesThatWaitInSharedMemoryAreOneFinding) {
   const auto found = diagnose(model);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].processes.size(), 2U);
-  // `ways_out` is empty: only Python's handler for Ctrl-C could end the wait of this process.
+  // With kDeadButForSignal and an empty `ways_out`, only Python's handler for Ctrl-C could end the wait of the process.
   model.processes[1].liveness = model::Liveness::kDeadButForSignal;
   EXPECT_EQ(diagnose(model).front().harm, Certainty::kLikely);
   model.processes[1].ways_out = {"a handler of SIGTERM"};
@@ -136,7 +136,7 @@ TEST(Deadlock, ProcessesThatWaitInSharedMemoryAreOneFinding) {
   EXPECT_TRUE(diagnose(model).empty());
 }
 
-// An idle program that waits for a signal to tell it to end looks the same as a deadlock.
+// An idle program in which all threads wait until a signal ends the program looks the same as a deadlock.
 TEST(Deadlock, IsSilentIfAHandlerCouldEndIt) {
   model::Model model = two_in_semaphores();
   model.processes[0].liveness = model::Liveness::kDeadButForSignal;

@@ -1,4 +1,5 @@
-// Tests the rules about file locks that a child does not inherit, and file locks that it shares with its parent.
+// Tests the rules about file locks that a child does not inherit, and about file locks that a child shares with its
+// parent.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -11,7 +11,8 @@ namespace {
 std::string what(std::initializer_list<const char*> frames) { return find_purpose(test::make_stack(frames)).what; }
 
 TEST(FutexWaits, TheOutermostLibraryFunctionNamesTheWait) {
-  // GCC 12 with debug information gives these frames. The outermost library function is the one that the user called.
+  // A program that GCC 12 built with debug information has these frames. The user called the outermost library
+  // function.
   EXPECT_EQ(what({"std::__atomic_futex_unsigned_base::_M_futex_wait_until libstdc++.so.6",
                   "std::__future_base::_State_baseV2::wait future:350", "std::shared_future<int>::get future:900",
                   "consume app.cpp:31"}),

@@ -33,7 +33,8 @@ TEST(AtforkHandlerStuck, NamesTheHandlerAndItsPlace) {
   EXPECT_EQ(findings[0].harm, Certainty::kProven);
   EXPECT_EQ(findings[0].outcome, Outcome::kHang);
   EXPECT_EQ(findings[0].culprit.kind, CulpritKind::kHandler);
-  // libpool.so registered its handler first. Prepare handlers run in reverse order, so this one runs last.
+  // libpool.so registered its handlers first. Prepare handlers run in reverse order. So the handler of libpool.so runs
+  // last.
   EXPECT_EQ(findings[0].culprit.name, "prepare handler end_pool (2nd of 2)");
   EXPECT_EQ(findings[0].culprit.library, "/usr/lib/libpool.so");
   EXPECT_EQ(

@@ -16,6 +16,9 @@ using trace::LockKind;
 using trace::RecordType;
 
 // Threads of one process, and the pairs of locks that they took. A number stands for each lock.
+//
+// Times are moments. A process counts the creations and joins of its threads. The moment of a thread is the count when
+// the thread began, or when it last made or joined another thread (model/foresight.hpp).
 struct Orders {
   Orders() { model.processes.emplace_back().pid = test::kParent; }
 
@@ -30,8 +33,7 @@ struct Orders {
 
   LockOrder& add(model::LifeId life, std::uint64_t held, std::uint64_t taken) {
     // A thread with a creator takes the two locks at the moment of its birth. A thread without a creator takes them
-    // 1000 moments after its birth, when it has made all other threads. The comment
-    // below that begins with "A process counts the creations" defines a moment.
+    // 1000 moments after its birth, when it has made all other threads.
     return add(life, held, taken, {model.lives[life].born + (model.lives[life].creator ? 0U : 1000U)});
   }
   LockOrder& add(model::LifeId life, std::uint64_t held, std::uint64_t taken, std::vector<std::uint64_t> moments) {
@@ -98,7 +100,7 @@ TEST(LockOrderInversion, NeedsAnotherThreadForEachLink) {
   scene.add(one, 2, 1);
   scene.add(other, 3, 4);
   EXPECT_EQ(scene.rings(), 0U);
-  // Three orders form a ring of three locks. But one thread has two of these orders, so they cannot block each other.
+  // Three orders form a ring of three locks. But one thread has two of these orders, and a thread cannot block itself.
   scene.add(other, 2, 3);
   scene.add(one, 3, 1);
   EXPECT_EQ(scene.rings(), 0U);
@@ -160,9 +162,8 @@ TEST(LockOrderInversion, ReadersDoNotWaitForReaders) {
   }
 }
 
-// A process counts the creations and joins of its threads. The moment of a thread is the count when the thread began,
-// or when it last made or joined another thread (model/foresight.hpp). So a later moment alone does not show that one
-// thread acted after another thread. Only the creation or the join of a thread orders the actions of two threads.
+// A later moment alone does not show that one thread acted after another thread. Only the creation or the join of a
+// thread orders the actions of two threads.
 TEST(LockOrderInversion, LocksThatAThreadTookBeforeItMadeTheOtherDoNotCount) {
   Orders scene;
   const auto one = scene.life(1);
@@ -374,8 +375,8 @@ TEST(LockOrderRecords, AreReadIntoARing) {
   EXPECT_EQ(findings[0].culprit.address, 0x1040U);
 }
 
-// The record of a joiner may come after the record that names it. A lock in the list of gates that has `inner` set
-// was taken after the first lock of the order. So it did not protect that lock, and is no gate.
+// The record of a joiner may come after the record that names the joiner. A lock in the list of gates that has `inner`
+// set was taken after the first lock of the order. So such a lock did not protect the first lock, and is no gate.
 TEST(LockOrderRecords, GiveTheJoinerAndTheGates) {
   OrderTrace scene;
   const std::uint64_t late = scene.trace.size() + sizeof(trace::RecordHeader) + 48;

@@ -118,7 +118,8 @@ TEST_P(OrphanedLock, IsAnErrorIfItTimesOut) {
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, GetParam().slug);
   EXPECT_EQ(findings[0].outcome, Outcome::kError);
-  // A semaphore records no owner. So it is not proven that without the fork a thread would have posted it in time.
+  // A semaphore records no owner. So it is not proven that, without the fork, a thread would have posted the semaphore
+  // in time.
   const bool has_owner = GetParam().scene.kind != trace::LockKind::kSemaphore;
   EXPECT_EQ(findings[0].harm, has_owner ? Certainty::kProven : Certainty::kLikely);
   EXPECT_NE(findings[0].summary.find("ETIMEDOUT"), std::string::npos) << findings[0].summary;

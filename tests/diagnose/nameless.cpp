@@ -1,7 +1,7 @@
 // Checks may_find_with_names() on every model of these tests. Code that has looked up no names yet calls this function
-// to decide whether to look them up. So it must return true for each model that gives findings with names. The check
-// removes the names from the model first. The linker option --wrap replaces diagnose() by wrapped_diagnose() in all
-// tests.
+// to decide whether to look up the names. So the function must return true for each model that gives findings once it
+// has names. The check first removes the names from the model. The linker option --wrap replaces diagnose() by
+// wrapped_diagnose() in all tests.
 #include <gtest/gtest.h>
 
 #include "diagnose/diagnose.hpp"

@@ -94,7 +94,7 @@ TEST(LostWakeup, IsSilentInACoreIfAHandlerMayChangeTheFutexWord) {
   model.processes[1].liveness = model::Liveness::kDeadButForSignal;
   model.processes[1].waits = {test::futex_wait(test::kChild)};
   model.processes[1].is_core = true;
-  EXPECT_EQ(diagnose(model).at(0).harm, Certainty::kLikely);  // the child waits for a future, and no handler sets one
+  EXPECT_EQ(diagnose(model).at(0).harm, Certainty::kLikely);  // no signal handler sets the future of this wait
   model.touches[0].stack.frames.clear();
   EXPECT_TRUE(diagnose(model).empty());  // the program may have a signal handler that changes the futex word
   model.processes[1].sets_no_handlers = true;

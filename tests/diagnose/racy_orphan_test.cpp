@@ -106,8 +106,8 @@ TEST(RacyOrphan, IsNotReportedBesideAHangAtTheSameLock) {
 
 // --- the odds
 
-// A process that forks once a second. The time from the start to each fork is divided into ten slices. `share_at` gives
-// the share of a slice in which another thread holds a lock. Its argument is the middle of the slice, in seconds.
+// A process that forks once a second. The time from the start to each fork is divided into ten slices. `share_at` gets
+// the middle of a slice, in seconds. It returns the share of the slice in which another thread holds a lock.
 struct Forks {
   Forks(std::size_t count, double (*share_at)(double)) {
     model.processes.emplace_back();

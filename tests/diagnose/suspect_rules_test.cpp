@@ -1,5 +1,5 @@
-// Tests findings that only `forksight why` reports, and only as possible (suspects). The models contain what was seen
-// from outside. Some models are of healthy programs that look similar.
+// Tests the rules that guess (suspects). Their findings are possible or likely, never proven. The models contain what
+// was seen from outside. Some models are of healthy programs that look similar.
 #include <gtest/gtest.h>
 
 #include <csignal>
