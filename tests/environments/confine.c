@@ -220,7 +220,8 @@ static const char* limit_memory(unsigned long mebibytes, int* is_missing) {
 }
 
 /* The limit does not apply to a process with CAP_IPC_LOCK, so the process gives up this capability. If the process is
- * root, it also removes the capability from the bounding set. Otherwise an executed program would get it back. */
+ * root, it also removes the capability from the bounding set. Otherwise an executed program would get the capability
+ * back. */
 static const char* limit_locked(unsigned long mebibytes, int* is_missing) {
   struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
   struct __user_cap_data_struct sets[2];

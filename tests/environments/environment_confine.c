@@ -2,8 +2,8 @@
  * environment_confine --list
  *
  * Applies the environments to itself in their order, and then executes the command. Exit status 77: this machine or
- * user cannot apply an environment. 2: wrong arguments, or an environment failed. 126: it cannot execute the
- * command. */
+ * user cannot apply an environment. 2: the arguments are wrong, or an environment could not be applied. 126: the
+ * command cannot be executed. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -6,7 +6,7 @@
   --shim LIBRARY     the shim
   --forksight EXE    also run the program by `forksight run`
   --says TEXT        the report or the standard error of `forksight run` must contain this text, with any blanks between its words
-  --silent TEXT      they must not contain this text
+  --silent TEXT      the report and the standard error of `forksight run` must not contain this text
   --on ENVIRONMENT   run the program in this environment, by environment_confine in the folder of the program
   --set NAME=VALUE   set this environment variable when the program runs with the shim
   --option OPTION    an option of `forksight run`

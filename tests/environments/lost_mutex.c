@@ -2,8 +2,10 @@
 // arguments name, and forks. The child tries to lock the mutex for 50 ms. The thread that holds the mutex is lost. The
 // shim must report this in spite of the changes.
 //
-// "semaphores": before it locks, the thread takes 200 semaphores, and never posts them. The child tries to lock the
-// mutex, and then the rwlock. The shim reads the owner of a mutex from its memory, but not the owner of a rwlock.
+// "semaphores": before the thread locks the mutex, it takes 200 semaphores, and never posts them. The child tries to
+// lock the mutex, and then the rwlock. The semaphores do not all fit into the shim's list of the locks that the thread
+// holds. The shim must report both locks nevertheless. The shim can recognise the orphaned mutex by the owner in the
+// memory of the mutex, but it knows of the orphaned rwlock only from the list.
 //
 // A change is an environment of confine.h, which the process applies to itself, or one of the following:
 //

@@ -4,7 +4,7 @@
   preloads.py WHICH SHIM PROGRAM...
 
 WHICH is jemalloc, tcmalloc, mimalloc, the path of a library, or "itself". "itself" is a second copy of the shim. With "itself",
-the run without the shim has no preload library. If the name of a program contains "threads", it must leave a trace when it runs
+the run without the shim has no preload library. A program whose name contains "threads" must leave a trace when it runs
 with the shim. Exit status: 0 the runs are the same, 1 they differ, 77 the library is not installed.
 """
 import os

@@ -27,7 +27,8 @@ def build(compiler, sanitizer, source, program):
     options = ["-O1", "-g", "-pthread", "-w"] + ["-fopenmp"] * (source == "openmp.c")
     if sanitizer:
         options.append(f"-fsanitize={sanitizer}")
-    # The guards of gcc 12 can lose a wake-up when a constructor throws. Then one run in 75 hangs, even without the shim.
+    # If the constructor of a C++ static throws, libstdc++ of gcc 12 can lose a wake-up. With this sanitizer, one run of
+    # guards.cpp in 75 then hangs, even without the shim.
     if (compiler, sanitizer) == ("gcc", "thread"):
         options.append("-DNO_THROW")
     result = subprocess.run([command, *options, os.path.join(FOLDER, source), "-o", program], stderr=subprocess.PIPE, text=True)
