@@ -1,8 +1,10 @@
 // fuzz TARGET CORPUS RUNS [SEED]: passes RUNS inputs to one target. The first inputs are the files in the folder
-// CORPUS, the next ones the target's own seeds. All others are changed copies of these. The same SEED gives the same
-// inputs. A child process runs the target. If it crashes, or if one run takes longer than 20 seconds, the input is
-// written into the current folder, and the exit status is 1. CORPUS contains an input of each shape, and each input
-// that once showed a defect. It must not be empty.
+// CORPUS. The next inputs are the target's own seeds. All others are changed copies of these inputs. The same SEED
+// gives the same inputs. CORPUS contains an input of each shape, and each input that once showed a defect. CORPUS must
+// not be empty.
+//
+// A child process runs the target. If the child crashes, or if one input takes more than 20 s of CPU time or 600 s by
+// the clock, this program writes the input into the current folder. The exit status is then 1.
 //
 // fuzz TARGET CORPUS --write: writes the target's own seeds into the folder CORPUS.
 #include <sys/mman.h>
@@ -28,8 +30,8 @@ namespace forksight::fuzz {
 namespace {
 
 constexpr std::size_t kMaxInput = std::size_t{1} << 20U;
-constexpr long kSecondsOfARun = 20;        // of the processor, for one input
-constexpr unsigned kSecondsOfAWait = 600;  // by the clock: an input must not make the reader sleep for ever
+constexpr long kSecondsOfARun = 20;        // CPU time for one input
+constexpr unsigned kSecondsOfAWait = 600;  // time by the clock: an input must not make the reader sleep for ever
 
 // Memory that parent and child share. The child stores its current input there, so that the parent has it after a
 // crash.

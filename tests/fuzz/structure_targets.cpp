@@ -1,4 +1,4 @@
-// Targets whose good inputs are written by the helpers of other tests: traces, cores, and the memory of interpreters.
+// Targets that read traces, cores, and the memory of interpreters. The helpers of other tests write the good inputs.
 #include <sys/mman.h>
 #include <unistd.h>
 

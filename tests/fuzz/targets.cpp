@@ -69,7 +69,7 @@ std::vector<Bytes> run_log_seeds() {
   return {bytes_of(collect::to_json(full)), bytes_of(collect::to_json(small)), bytes_of(collect::to_json({}))};
 }
 
-// Reads findings from an outside.json. They must stay the same if they are written and read again.
+// Reads findings from an outside.json. The findings must stay the same if they are written and read again.
 bool findings(std::span<const unsigned char> input) {
   const auto kept = parse_outside(text_of(input));
   if (!kept) return false;
@@ -234,8 +234,8 @@ std::vector<Bytes> request_seeds() {
   return seeds;
 }
 
-// Reads a request to the process that opens files, and grants it. The file of a granted request must be a file of
-// /proc, a socket, or ELF.
+// Reads a request to the process that opens files, and passes the request to grant(). If grant() returns a file, this
+// must be a file of /proc, a socket, or ELF.
 bool request(std::span<const unsigned char> input) {
   const auto wish = files::decode_request(text_of(input));
   if (!wish) return false;
