@@ -29,7 +29,10 @@ def find_drivers():
 
 
 def ask(path):
-    """Returns why the driver at `path` cannot be used, or "" if it has a device. Call it in a separate process: a driver may crash."""
+    """Returns why the driver at `path` cannot be used, or "" if it has a device.
+
+    Call this function in a separate process, because a driver may crash.
+    """
     try:
         driver = ctypes.CDLL(path)
     except OSError as error:
