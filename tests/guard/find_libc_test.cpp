@@ -1,4 +1,4 @@
-// Tests find_libc(): a process learns which libc another process has, from a child process that parses the file.
+// Tests find_libc(), which finds out the libc of another process. A child process parses the file of this libc.
 #include "guard/find_libc.hpp"
 
 #include <gtest/gtest.h>
@@ -73,7 +73,7 @@ TEST(FindLibc, IsAskedOncePerFile) {
 }
 
 // A process may end before the answer, and then its libc stays unknown. Another process may have the same libc, so the
-// question must be asked again. After three unknown answers about one file, it is not asked any more.
+// question must be asked again. After three unknown answers about one file, the question is not asked any more.
 TEST(FindLibc, AnUnknownAnswerIsAskedForAgain) {
   proc::Mapping mapping;
   mapping.path = "/made/of/test/libc.so.6";

@@ -1,4 +1,5 @@
-// Tests which requests the process that opens files grants. Foreign code may be running in the process that asks.
+// Tests which requests the opener grants. The opener is the process that opens files for another process of forksight.
+// Foreign code may be running in the process that asks.
 #include "guard/opener.hpp"
 
 #include <elf.h>
@@ -126,7 +127,7 @@ TEST_F(Opener, GivesWhatTheCallerHasNamed) {
 }
 
 // The path alone proves nothing, because a process can mount any file at the path of a queue, in a mount namespace of
-// its own. A queue also begins with the magic number of ipc/src/layout.hpp.
+// its own. So the file must also begin with the magic number of a queue (ipc/src/layout.hpp).
 TEST_F(Opener, GivesQueues) {
   const auto give_file_of = [](const char* name, const std::string& bytes) {
     const int fd = ::memfd_create(name, MFD_CLOEXEC);
@@ -158,7 +159,7 @@ TEST_F(Opener, GivesACopyOfAFile) {
   EXPECT_EQ(bytes, elf(ET_DYN));
 }
 
-// A named folder may belong to another user, who replaces a folder in it by a link.
+// A folder that the caller has named may belong to another user. This user may replace a folder inside by a link.
 TEST_F(Opener, FollowsNoLinksBelowANamedFolder) {
   fs::create_directories(folder_ / "run/inner/deep");
   fs::create_directories(folder_ / "secret/deep");
@@ -176,7 +177,7 @@ TEST_F(Opener, FollowsNoLinksBelowANamedFolder) {
 // If each reply listed the folder again, the time would grow with the square of the number of descriptors.
 TEST_F(Opener, ListsAFolderOnceForAllReplies) {
   ASSERT_EQ(ask(Wish::kLinks, own("fd")).error, 0);
-  const int listed = ::open("/dev/null", O_RDONLY | O_CLOEXEC);  // the list may contain this number: it was the folder
+  const int listed = ::open("/dev/null", O_RDONLY | O_CLOEXEC);  // may have the number that the listed folder had
   const int fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   Request later = wish(Wish::kLinks, own("fd"));
   later.number = fd;
@@ -199,7 +200,7 @@ TEST_F(Opener, TellsThatAListCouldNotBeRead) {
   EXPECT_EQ(calls, EMFILE);
 }
 
-// The opener of a command that examines no process refuses these requests.
+// The opener of a command that examines no process refuses requests that read a process.
 TEST_F(Opener, KnowsWhichRequestsReadAProcess) {
   for (const std::string entry : {"mem", "environ", "auxv", "syscall", "stack", "pagemap"}) {
     EXPECT_TRUE(reads_process(wish(Wish::kEntry, own(entry)))) << entry;
