@@ -33,7 +33,7 @@ VERBS_OF_CASES = ("suite list", "suite run")
 
 
 def read_verbs(forksight, path=()):
-    """Returns {words of a verb: {option: does it take a value}}, read from the command's own help."""
+    """Returns {words of a verb: {option: whether the option takes a value}}, read from the command's own help."""
     helped = subprocess.run([forksight, *path, "--help"], capture_output=True, text=True, check=True).stdout
     options, _, below = helped[helped.index("\nOptions:\n"):].partition("\nSubcommands:\n")
     verbs = {" ".join(path): {name: value != "" and "Excludes:" not in value for names, value in IN_HELP.findall(options) for name in names.split(",")}}

@@ -54,7 +54,10 @@ def allowed_by_layers(layers, exceptions):
 
 
 class Part:
-    """A top folder of the repository. `allowed` maps each of its folders to those that it may include, the lowest folder first."""
+    """A top folder of the repository.
+
+    `allowed` maps each folder below it to the folders that this folder may include. The lowest folder comes first.
+    """
 
     def __init__(self, name, allowed, common, skipped=()):
         self.name = name
@@ -63,7 +66,7 @@ class Part:
         self.skipped = skipped
 
     def check_table(self):
-        """Checks that the table lets no folder include one that comes after it."""
+        """Checks that the table lets no folder include a folder that comes later in the table."""
         problems = []
         seen = set()
         for folder, below in self.allowed.items():

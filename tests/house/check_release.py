@@ -1,5 +1,5 @@
 """Checks that the version in CMakeLists.txt is that of the last release in CHANGELOG.md. CHANGELOG.md must have the headings of Keep a
-Changelog. If a document names the file of a package, the file name must have that version."""
+Changelog. If a document names the file of a package, the name must contain the version in CMakeLists.txt."""
 import re
 import sys
 from pathlib import Path

@@ -2,8 +2,9 @@
 
 Only words are compared, because line breaks differ. Process ids, durations and the name of the host count as equal, because
 they differ from run to run. A line "..." stands for lines that are left out. A command that ends in "&" goes on in the
-background. In the commands after it, PID is its process id. Each of these commands is repeated until it prints the expected text,
-because the program in the background needs time until it hangs.
+background. In the commands after such a command, PID stands for the process id of the program in the background. Each
+of these later commands is repeated until it prints the expected text, because the program in the background needs time
+until it hangs.
 """
 import argparse
 import os

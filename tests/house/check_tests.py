@@ -15,8 +15,11 @@ LABELS = {"unit", "shim", "case", "cli", "golden", "audit", "fuzz", "stress", "b
 
 
 def check_skips(test, properties):
-    """Checks the scripts that may skip. unittest ends with 0 if it skipped tests, so tests/support/unittests.py must run such a script.
-    A script that skips as a whole ends with 77."""
+    """Checks the scripts that may skip.
+
+    A script that uses unittest ends with 0 even if it skipped tests. So if it may skip tests,
+    tests/support/unittests.py must run it. A script that skips as a whole ends with 77.
+    """
     problems = []
     for word in test.get("command", []):
         if not word.endswith((".py", ".sh")) or not Path(word).is_file() or Path(word).name == "unittests.py":

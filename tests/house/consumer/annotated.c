@@ -1,5 +1,5 @@
-/* Prints whether the annotations reach the shim. They do if the program finds forksight_lock_released(), which the shim
- * defines. */
+/* Prints whether the annotations reach the shim. The annotations reach the shim if the program finds
+ * forksight_lock_released(), which the shim defines. */
 #include <forksight/annotate.h>
 #include <stdio.h>
 
