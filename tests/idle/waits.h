@@ -4,7 +4,8 @@
 
 #include <pthread.h>
 
-// Each function returns the result of its wait, and leaves errno as the wait set it. `path` names a socket or a file.
+// Each of these functions returns the result of its wait, and leaves the error of the wait in errno. `path` names a
+// socket or a file.
 int wait_for_live_child(const char *path);
 int be_prefork_server(const char *path);
 int fork_reader(const char *path);

@@ -180,7 +180,7 @@ static int receive_descriptor(int socket) {
 }
 
 /* Sends a descriptor to a forked child, which has only the standard streams and one end of a socket pair. The child
- * receives the descriptor after four seconds. Returns it in the child, and -1 in the parent. */
+ * receives the descriptor after four seconds. Returns the descriptor in the child, and -1 in the parent. */
 static int send_slowly(int descriptor) {
   int sockets[2];
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0) _exit(kBroken);
@@ -195,8 +195,8 @@ static int send_slowly(int descriptor) {
   return -1;
 }
 
-/* The descriptor of the pipe's writing end is in a message that a socket holds. The child receives it later and writes.
- * The reader also has a writing end, and never writes. */
+/* The descriptor of the pipe's writing end is in a message that a socket holds. Later the child receives the message,
+ * and writes to the pipe. The reader also has a writing end, but never writes. */
 static int descriptor_on_its_way(void) {
   make_pipe();
   const int taken = send_slowly(ends[1]);
@@ -212,8 +212,8 @@ static int make_file(void) {
   return fd;
 }
 
-/* The child that receives the descriptor releases the lock. The parent waits for the lock, for which it has opened the
- * file a second time. */
+/* The child that receives the descriptor releases the lock. The parent has opened the file a second time, and waits for
+ * the lock by this other descriptor. */
 static int lock_on_its_way(void) {
   const int fd = make_file();
   char name[32];
@@ -238,7 +238,8 @@ static uint32_t* map_word(int fd) {
   return word;
 }
 
-/* The child that receives the descriptor maps the memory, and wakes the parent, which waits on a futex word in it. */
+/* The parent waits on a futex word in the memory of a file. The child that receives the descriptor of the file maps the
+ * memory, and wakes the parent. */
 static int memory_on_its_way(void) {
   const int fd = make_file();
   if (ftruncate(fd, 4096) != 0) return kBroken;
@@ -253,8 +254,8 @@ static int memory_on_its_way(void) {
   return kWell;
 }
 
-/* The child has a descriptor of the memory. After four seconds it maps the memory, and wakes the parent, which waits
- * on a futex word in this memory. */
+/* The parent waits on a futex word in the memory of a file. The child has a descriptor of the file. After four seconds
+ * the child maps the memory, and wakes the parent. */
 static int memory_as_descriptor(void) {
   const int fd = make_file();
   if (ftruncate(fd, 4096) != 0) return kBroken;
@@ -289,8 +290,8 @@ static int hold_reads_of(int fd) {
   return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
 }
 
-/* The child seems to read a pipe to which no other process can write. In fact the filter blocks the call of read(), and
- * the parent answers it after four seconds. */
+/* The child seems to read a pipe to which no other process can write. In fact the filter blocks the call of read().
+ * After four seconds the parent answers the call. */
 static int held_by_filter(void) {
   int sockets[2];
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0) return kBroken;
@@ -568,8 +569,8 @@ static int read_all(int socket, char* bytes, int count) {
   return 1;
 }
 
-/* The kernel sends the last byte seconds after it was written, because the connection has a pacing rate. Linux applies
- * the rate only after the tenth segment. */
+/* The child writes the last byte, but the kernel sends the byte only seconds later, because the connection has a pacing
+ * rate. Linux applies the rate only after the tenth segment. */
 static int bytes_not_yet_sent(void) {
   enum { kSegments = 16, kLast = 5000, kRate = 1000 };
   static char bytes[kSegments + kLast + 1];
@@ -626,7 +627,7 @@ static void unlock_mutex(int signal) {
   pthread_mutex_unlock(&mutex);
 }
 
-/* The handler runs in the thread that holds the mutex, and releases it. */
+/* The handler runs in the thread that holds the mutex, and unlocks the mutex. */
 static int alarm_unlocks(void) {
   handle(SIGALRM, unlock_mutex);
   alarm(6);
@@ -789,8 +790,8 @@ static int fork_slowly(void (*handler)(void)) {
 static int slow_atfork(void) { return fork_slowly(sleep_in_handler); }
 static int busy_atfork(void) { return fork_slowly(compute_in_handler); }
 
-/* This thread has a table of descriptors of its own, with a writing end of the pipe. It writes later. The child, which
- * reads the pipe, also has a writing end, but never writes. */
+/* This thread has a table of descriptors of its own, with a writing end of the pipe. The thread writes later. The
+ * child, which reads the pipe, also has a writing end, but never writes. */
 static void* write_later(void* unused) {
   (void)unused;
   if (unshare(CLONE_FILES) != 0) _exit(kBroken);
@@ -800,7 +801,7 @@ static void* write_later(void* unused) {
   return NULL;
 }
 
-/* Starts a thread that gets a table of its own. Returns when the thread has it. */
+/* Starts a thread that gets a table of descriptors of its own. Returns when the thread has this table. */
 static void start_with_own_table(pthread_t* thread, void* (*run)(void*)) {
   sem_init(&told, 0, 0);
   pthread_create(thread, NULL, run, NULL);
@@ -832,7 +833,7 @@ static void* arm_later(void* unused) {
   return NULL;
 }
 
-/* A thread with a table of its own has the timer that the child reads, and arms it later. */
+/* The child reads a timer that is not armed. Later, a thread with a table of its own arms the timer. */
 static int thread_has_timer(void) {
   pthread_t thread;
   timer = timerfd_create(CLOCK_MONOTONIC, 0);
@@ -913,7 +914,7 @@ static int number_used_again(void) {
   return wait_for_status(child);
 }
 
-/* The twins begin here. Nothing can end their waits. */
+/* The twins begin here. Nothing that these programs do can end their waits. */
 static int own_pipe(void) {
   make_pipe();
   say_ready();
@@ -959,7 +960,7 @@ static void* never_write(void* unused) {
   return unused;
 }
 
-/* The twin of thread_has_pipe: the thread never writes, because it waits for a mutex, which the first thread has. */
+/* The twin of thread_has_pipe: the thread never writes, because it waits for a mutex that the first thread holds. */
 static int thread_has_pipe_and_waits(void) {
   pthread_mutex_lock(&mutex);
   return child_reads_pipe(never_write);
@@ -980,8 +981,8 @@ static void* lock_once(void* unused) {
   return unused;
 }
 
-/* The mutex is initialised again while a thread waits for it, and nobody wakes that thread. A signal, a debugger, or an
- * examination that stops the thread makes it look at the mutex again. The thread then gets the mutex. */
+/* The mutex is initialised again while a thread waits for it, and nobody wakes that thread. If a signal, a debugger or
+ * an examination stops the thread, the thread then looks at the mutex again, and gets it. */
 static int lock_made_anew(void) {
   pthread_t thread;
   pthread_mutex_lock(&mutex);
