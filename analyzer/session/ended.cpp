@@ -29,7 +29,7 @@ void RunEnded::look() {
       ++entry;
       continue;
     }
-    // The clock is read after the process was looked at. So the process had ended by this time, or earlier.
+    // The clock is read after /proc. So the process ended before this time.
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
     const auto now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
     ends_.push_back({entry->first, entry->second, static_cast<std::uint64_t>(now_ns)});

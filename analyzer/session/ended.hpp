@@ -1,6 +1,6 @@
-// Some processes share device memory by handle. Notes the times at which these processes end. A rule compares the times
-// with the calls of other processes. The traces do not contain the times, because a killed process cannot record its
-// own end.
+// Some processes share CUDA device memory by handle. RunEnded notes when such a process ends. A rule of the diagnosis
+// compares this time with the calls of other processes. The traces do not contain the time, because a killed process
+// cannot record its own end.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ namespace forksight {
 
 class RunEnded {
  public:
-  // From now on, look() also looks at the processes of `model` that share device memory by handle.
+  // Follows the processes of `model` that share device memory by handle.
   void follow(const model::Model& model);
-  // For each of these processes that has ended since the previous call, notes the current time as the time of its end.
+  // If a followed process has ended since the previous call, notes the current time as the time of its end.
   void look();
   const std::vector<collect::LoggedEnd>& ends() const { return ends_; }
 

@@ -11,16 +11,16 @@ int exit_status(const RunOptions& options, bool fails, int status);
 
 // How a job ended, and what forksight did to it.
 struct JobEnd {
-  bool is_at_limit = false;        // the job was ended because its time was up
-  bool is_command_killed = false;  // CMD could never go on, and forksight ended it
-  bool has_killed = false;         // processes of the job could never go on, and forksight ended them
+  bool is_at_limit = false;        // forksight ended the job, because the job reached its time limit
+  bool is_command_killed = false;  // forksight ended CMD, because CMD could never go on
+  bool has_killed = false;         // forksight ended processes that could never go on
   int status = 0;                  // the exit status that a run without a limit would have
 };
 
-inline constexpr int kJobEnded = 124;  // as for timeout(1)
+inline constexpr int kJobEnded = 124;  // timeout(1) uses the same number
 
-// Returns the exit status of a job. It is never 0 if forksight had to end the job, or some of its processes, because of
-// a hang or the limit. Such a job has failed, even if CMD ends with 0.
+// Returns the exit status of a job. The status is never 0 if forksight ended the job or some of its processes, because
+// of a hang or the limit. Such a job has failed, even if the exit status of CMD is 0.
 int job_status(const JobEnd& end);
 
 }  // namespace forksight

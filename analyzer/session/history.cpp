@@ -88,7 +88,7 @@ std::vector<proc::ProcessKey> RunHistory::note(const watch::Supervisor& supervis
     const auto member = supervisor.tree().living().find(key.pid);
     if (member != supervisor.tree().living().end() && member->second.key == key) row = row_of(member->second);
     row.liveness = verdict.liveness;
-    // The process goes on, and only some of its threads are stuck.
+    // True if the process goes on, and only some of its threads are stuck.
     const bool goes_on = verdict.liveness == model::Liveness::kAwake;
     const auto age = goes_on ? watch::Clock::duration::zero() : now - verdict.since;
     row.stuck_for_ms = milliseconds(age);
@@ -109,7 +109,7 @@ std::vector<proc::ProcessKey> RunHistory::note(const watch::Supervisor& supervis
   return going_on;
 }
 
-// Finds the kept processes that are no longer stuck:
+// Withdraws the hangs of processes that are no longer stuck, and returns these processes:
 //  - A hang that was not proven is withdrawn at once. The hang of a spinning or stalled process is never proven. A hang
 //    of only some threads of a process is also withdrawn at once, because another thread may cancel these threads.
 //  - If the hang was proven, the proof may fail for a moment, for example because a debugger looks at the process. So
@@ -157,8 +157,8 @@ void RunHistory::add_look(const proc::ProcessKey& key, collect::LoggedProcess& r
   const auto look = looks_.find(key);
   if (look == looks_.end()) return;
   row.never_had_other_threads = look->second.never_had_other_threads;
-  // The thread of a spinning or stalled process was in the same call at both looks. So the kinds of the two waits need
-  // not be equal: a spinning thread may be running, ready to run, or stopped by the examination.
+  // The thread of a spinning or stalled process was in the same call at both looks. So its two waits belong together
+  // even if their kinds differ: a spinning thread may be running, ready to run, or stopped by the examination.
   const bool is_in_that_call = row.liveness == model::Liveness::kSpinning || row.liveness == model::Liveness::kStalled;
   for (model::Wait& wait : row.waits) {
     const auto is_it = [&](const model::Wait& one) {

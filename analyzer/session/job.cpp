@@ -26,7 +26,7 @@ std::vector<proc::ProcessKey> list_job(const Processes& strangers) {
     for (const std::int32_t pid : proc::read_children(parent)) {
       const auto stat = proc::read_stat(pid);
       if (!stat || strangers.contains({pid, stat->start_ticks}) || proc::is_own_process(pid)) continue;
-      parents.push_back(pid);  // even if its first thread has ended, its other threads may live and have children
+      parents.push_back(pid);  // a process whose first thread has ended may still have other threads and children
       if (!proc::has_ended(pid)) job.push_back({pid, stat->start_ticks});
     }
   }

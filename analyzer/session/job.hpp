@@ -1,5 +1,5 @@
-// A job is a run with a time limit in a CI system. These functions say when its hangs are reported, and which processes
-// belong to it.
+// A job is a run with a time limit in a CI system. These functions say when the hangs of a job are reported, and which
+// processes belong to the job.
 #pragma once
 
 #include <chrono>

@@ -84,8 +84,8 @@ void JobReport::tell(const model::Model& model, const std::vector<Finding>& find
   }
   std::vector<std::string> sentences;
   for (const std::string& sentence : unexplained) {
-    // A sentence begins with "process 123 (app)". Only this beginning is compared, because the duration of the hang in
-    // the rest of the sentence changes.
+    // A sentence begins with "process 123 (app)". Only the text before "(" is compared, because the rest of the
+    // sentence contains the duration of the hang, and the duration changes.
     if (reported_.insert(sentence.substr(0, sentence.find('('))).second) sentences.push_back(sentence);
   }
   if (fresh.empty() && sentences.empty()) return;

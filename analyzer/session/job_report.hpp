@@ -1,5 +1,5 @@
-// What a CI system gets from a job besides the text: report.json, a JUnit document, and on GitHub annotations and a
-// section in the summary of the step.
+// What a CI system gets from a job besides the text report: report.json and a JUnit document. On GitHub, the CI system
+// also gets annotations and a section in the summary of the step.
 #pragma once
 
 #include <chrono>
@@ -23,13 +23,13 @@ class JobReport {
   // `document` is the path of report.json; `shown` is its name for people.
   JobReport(const RunOptions& options, std::filesystem::path document, std::filesystem::path shown);
 
-  // Writes a JUnit document that says that the job has not ended. So forksight learns before CMD starts that a path
-  // cannot be written. The document is also complete if this process is killed. Returns "" or the reason of the
+  // Writes a JUnit document that says that forksight did not see the end of CMD. This document stays if forksight is
+  // killed. If the document cannot be written, forksight learns this before CMD starts. Returns "" or the reason of the
   // failure.
   std::string open();
 
-  // Reports new findings, and new sentences about unexplained processes: writes report.json and a section of the step
-  // summary, and, if a hang was reported, the JUnit document. On GitHub it also prints annotations to standard error.
+  // Reports new findings, and new sentences about hangs without a finding. Writes report.json and a section of the step
+  // summary. Writes the JUnit document if a hang was reported. On GitHub also prints annotations to standard error.
   void tell(const model::Model& model, const std::vector<Finding>& findings,
             const std::vector<std::string>& unexplained);
 
@@ -42,13 +42,13 @@ class JobReport {
 
   // Writes one line to standard error. The line is also in the next JUnit document.
   void say(const std::string& sentence);
-  // Reports why the job failed, for reasons other than findings. Writes the line as say() does, and a section of the
-  // step summary. On GitHub also prints an annotation.
+  // Reports why the job failed, for reasons other than findings. Writes the sentence as say() does, and adds a section
+  // to the step summary. On GitHub also prints an annotation.
   void say_failure(const std::string& sentence);
 
   // Writes to the JUnit document why CMD was not started.
   void fail(const std::string& why);
-  // Says on standard error where report.json is, if it was written. Writes the final JUnit document. `status` is the
+  // If report.json was written, says on standard error where it is. Writes the final JUnit document. `status` is the
   // exit status of forksight.
   void end(int status, std::chrono::duration<double> time);
 

@@ -236,8 +236,8 @@ std::optional<std::uint64_t> read_number(std::string_view text) {
   return is_whole && number > 0 && number < (std::uint64_t{1} << 32U) ? std::optional(number) : std::nullopt;
 }
 
-// Reads a number of runs or a size into `bounds`. Returns false if the word is neither of them, or if `bounds` already
-// has that bound.
+// Reads a number of runs or a size into `bounds`. Returns false if the word is neither a number nor a size, or if
+// `bounds` already has that bound.
 bool read_bound(std::string_view word, KeepBounds& bounds) {
   constexpr std::string_view kUnits = "KMG";
   const std::size_t unit = word.empty() ? std::string_view::npos : kUnits.find(word.back());

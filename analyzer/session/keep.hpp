@@ -30,17 +30,17 @@ Result<KeepBounds> read_keep_bounds(const std::string& text);
 
 struct KeepOptions {
   KeepBounds bounds;
-  bool keeps_ranks = false;  // do not remove runs of ranks: each rank of a job makes a run, all in one folder
+  bool keeps_ranks = false;  // keep the runs of ranks: all ranks of one job make their runs in the same folder
 };
 
-// Removes the oldest runs of `root` until the bounds hold, and returns their names. `current` is never removed, but it
-// counts.
+// Removes the oldest runs of `root` until the bounds hold, and returns their names. The run `current` counts, but is
+// never removed.
 //  A run is a folder that has the name of a run, belongs to this user, and contains only run.json, outside.json,
-//  report.json and traces. It must contain run.json or a trace, and each file must have the schema that forksight
-//  writes. Everything else stays and does not count: a link, a folder that contains another folder or any other file,
-//  and everything in a `root` that is a link. A run of another machine also stays and does not count. A run that goes
-//  on stays, but counts. forksight recognises it because its `forksight run` has locked the folder, or because a
-//  process names the folder in its environment.
+//  report.json and traces. The folder must contain run.json or a trace, and each file must have the schema that
+//  forksight writes. Everything else stays and does not count: a link, a folder that contains another folder or any
+//  other file, and everything in a `root` that is a link. A run of another machine also stays and does not count. A run
+//  that goes on stays, but counts. A run goes on if its `forksight run` has locked the folder, or if a process names
+//  the folder in its environment.
 std::vector<std::string> remove_old_runs(const std::filesystem::path& root, const std::filesystem::path& current,
                                          const KeepOptions& options);
 

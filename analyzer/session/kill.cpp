@@ -5,8 +5,8 @@
 namespace forksight {
 namespace {
 
-// True if the waits of the process have no way out. Ctrl-C in a Python script does not count as a way out, because
-// every Python script has a handler for it.
+// True if the process is dead and its waits have no way out. Ctrl-C in a Python script does not count as a way out,
+// because every Python script has a handler for Ctrl-C.
 bool can_never_go_on(const watch::Verdict& verdict) {
   return verdict.ways_out.empty() &&
          (verdict.liveness == model::Liveness::kDead || verdict.liveness == model::Liveness::kDeadButForSignal);

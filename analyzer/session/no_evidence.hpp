@@ -10,13 +10,13 @@
 
 namespace forksight {
 
-// Merges what the run saw into a model without names. Returns true if no hazard can be found in the model, even with
-// names. Then the names need not be looked up, and most of the work is saved.
+// Adds the log of the run to a model without names. Returns true if no hazard can be found in the model, even with
+// names. Then forksight does not look up names, and saves most of the work.
 bool merge_without_names(model::Model& nameless, const collect::RunLog& log);
 
-// True if nothing was found in the traces, and nothing can be found in them later. This is so if no process had
-// threads, pools or a device to lose at a fork, and the recorded file locks and unflushed output did no harm. So a
-// program that only forks and execs leaves no folder behind.
+// True if nothing was found in the traces, and nothing can be found in them later. For example, this is true for a
+// program that only forks and execs: no process of the program had threads, pools or a device to lose. A recorded file
+// lock or unflushed output is evidence only if a finding reports it.
 bool has_no_evidence(const model::Model& model);
 
 }  // namespace forksight

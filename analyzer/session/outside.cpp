@@ -24,20 +24,24 @@ bool is_guess(const Finding& finding) {
   return is_hang && (finding.cause == Certainty::kPossible || finding.cause == Certainty::kUnknown);
 }
 
-// Returns how much a finding explains. A greater number explains more. 4: the finding is no guess. 3: a guess that
-// names the awaited object. 2: a guess that only names what the fork lost. 2, too: a guess that names a semaphore. It
-// is a guess because the semaphore may be a signal and not a lock, and the name of a signal explains no more. 1: the
-// fork bypassed the atfork handlers. 0: a deadlock.
+// Returns how much a finding explains. A greater number explains more.
+//  - 4: the finding is no guess.
+//  - 3: a guess that names the awaited object.
+//  - 2: a guess that only names what the fork lost, or that names a semaphore. The semaphore may be a signal and not a
+//    lock, and the name of a signal explains no more than what the fork lost.
+//  - 1: a guess that the cause is a fork that bypassed the atfork handlers.
+//  - 0: a guess that the cause is a deadlock.
 int explanation_rank(const Finding& finding) {
   if (!is_guess(finding)) return 4;
   if (finding.rule == "deadlock") return 0;
   if (finding.rule == "atfork-bypassed") return 1;
-  // This guess names a lock, because stacks contain the address of the lock. A trace does not have these stacks.
+  // With an address, this guess names a lock: the address was found in stacks. A trace does not contain these stacks.
   if (finding.rule == "lost-wakeup" && finding.culprit.address != 0) return 3;
   return finding.rule == "lost-wakeup" || finding.rule == "orphaned-semaphore" ? 2 : 3;
 }
 
-// True if a finding of at least this rank is about the process, or names the process as a victim.
+// True if a finding is about the process or names the process as a victim, and its explanation_rank() is at least
+// `rank`.
 bool is_explained(const model::Process& process, const model::Model& model, const std::vector<Finding>& findings,
                   int rank) {
   return std::ranges::any_of(findings, [&](const Finding& finding) {
@@ -65,8 +69,8 @@ bool is_worth_a_look(const model::Model& model, const std::vector<Finding>& find
   return std::ranges::any_of(findings, is_guess) || !find_unexplained(model, findings).empty();
 }
 
-// Returns `seen`. Adds to its forks what the traces contain about them: where fork() was called, and the Python lines
-// at that moment.
+// Returns a copy of `seen`. Adds to each fork what the traces contain about it: where fork() was called, and the Python
+// lines at that moment.
 model::Model with_traced_forks(const model::Model& seen, const model::Model& traced) {
   model::Model model = seen;
   for (model::Fork& fork : model.forks) {
@@ -85,8 +89,8 @@ model::Model with_traced_forks(const model::Model& seen, const model::Model& tra
   return model;
 }
 
-// Removes those guesses that are about the processes of `kept` and that rank below the finding of `kept`. If such a
-// guess is also about other processes, removes nothing and returns false.
+// Removes those guesses that are about the processes of `kept` and that explain less than the finding of `kept`. If
+// such a guess is also about other processes, removes nothing and returns false.
 bool displace_guesses(const KeptFinding& kept, const model::Model& model, std::vector<Finding>& findings) {
   const auto is_of_kept = [&](model::ProcessId id) {
     return std::ranges::any_of(kept.processes,
@@ -109,8 +113,8 @@ bool displace_guesses(const KeptFinding& kept, const model::Model& model, std::v
 void OutsideFindings::keep(const model::Model& seen, const model::Model& model, const std::vector<Finding>& findings) {
   if (!is_worth_a_look(model, findings)) return;
   for (Finding& finding : diagnose(with_traced_forks(seen, model))) {
-    // If a hang is only possible, and only the look from outside shows it, `run` does not report it. `forksight why`
-    // does.
+    // `run` does not report a hang that is only possible and that only the look from outside shows. `forksight why`
+    // reports such a hang.
     if (finding.harm == Certainty::kPossible) continue;
     const bool is_known = is_explained(seen.processes[finding.process], model, findings, explanation_rank(finding)) ||
                           std::ranges::any_of(kept_, [&](const KeptFinding& kept) {
@@ -155,7 +159,7 @@ void OutsideFindings::add_to(model::Model& model, std::vector<Finding>& findings
       findings.push_back(std::move(finding));
       continue;
     }
-    // Another rank of the job has the same finding.
+    // Another process, for example another MPI rank, has the same finding.
     equal->count += finding.count;
     equal->processes.insert(equal->processes.end(), finding.processes.begin(), finding.processes.end());
     equal->victims.insert(equal->victims.end(), finding.victims.begin(), finding.victims.end());

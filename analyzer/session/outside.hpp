@@ -18,15 +18,15 @@ namespace forksight {
 
 class OutsideFindings {
  public:
-  // Keeps findings about processes that `findings` do not explain, or explain only by a guess. `seen` has the processes
-  // of the run as the inspector saw them, and the kept findings come from `seen`. `model` comes from the traces, and
-  // `findings` are the findings of `model`. The findings are kept for the rest of the run, because the processes may
-  // have ended when the run ends.
+  // Diagnoses `seen`, the result of an examination of the processes of the run. Keeps the findings about processes that
+  // `findings` do not explain, or explain only by a guess. `findings` are the findings of `model`, which comes from the
+  // traces. The kept findings stay for the rest of the run, because a process may have ended when the run ends.
   void keep(const model::Model& seen, const model::Model& model, const std::vector<Finding>& findings);
-  // Drops the findings about this process, because it goes on.
+  // Drops the findings about this process, because the process goes on.
   void forget(const proc::ProcessKey& key);
   // Adds the kept findings about processes that `findings` do not explain. A kept finding replaces a guess in
-  // `findings` that explains less. Adds the processes of the kept findings to `model`, if they are not in it.
+  // `findings` that explains less. Adds the processes of the kept findings to `model`, unless `model` already contains
+  // them.
   void add_to(model::Model& model, std::vector<Finding>& findings) const;
 
   // Writes the findings into the folder of the run, so that `forksight report` can read them. Returns "" or the reason

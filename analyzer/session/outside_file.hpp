@@ -1,5 +1,6 @@
-// outside.json, which is in the folder with run.json, contains the findings that a run made from outside, because the
-// traces do not show them. `forksight report` reads the file to show these findings later.
+// outside.json is in the same folder as run.json. The file contains findings that the traces of the run do not show.
+// The run made these findings when it examined living processes. `forksight report` reads outside.json to show these
+// findings later.
 #pragma once
 
 #include <filesystem>
@@ -18,7 +19,7 @@ inline constexpr char kOutsideFile[] = "outside.json";
 
 struct KeptFinding {
   Finding finding;
-  // the processes with the finding, instead of finding.process and finding.processes
+  // the processes with the finding; finding.process and finding.processes are not used
   std::vector<model::Process> processes;
 };
 

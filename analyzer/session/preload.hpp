@@ -16,8 +16,8 @@ Result<std::filesystem::path> find_shim();
 // Returns the value for LD_PRELOAD: the shim in front of the old value `before`.
 std::string preload_value(const std::filesystem::path& shim, const char* before);
 
-// Returns a value for ASAN_OPTIONS. Without it, an AddressSanitizer that is a shared library refuses to start if the
-// shim is loaded before it. The options in `before` are kept and take precedence.
+// Returns a value for ASAN_OPTIONS. Without this value, an AddressSanitizer that is a shared library refuses to start
+// if the shim is loaded before it. The value also contains the options in `before`, which take precedence.
 std::string asan_options_value(const char* before);
 
 // Returns a sentence if the user's ASAN_OPTIONS tell AddressSanitizer not to start if the shim is loaded before it.
@@ -26,8 +26,8 @@ std::optional<std::string> find_asan_limit(const char* options);
 // Returns the reasons why the loader will not load the shim into this program, one sentence for each.
 std::vector<std::string> find_preload_limits(const std::filesystem::path& program);
 
-// Returns a sentence if this program, or the interpreter of this script, would not start with the shim. It does not
-// start if it uses the loader of musl, which fails on a library that needs glibc.
+// Returns a sentence if this program, or the interpreter of this script, uses the loader of musl. Such a program does
+// not start with the shim, because the loader of musl fails on a library that needs glibc.
 std::optional<std::string> find_other_libc(const std::filesystem::path& program);
 
 }  // namespace forksight

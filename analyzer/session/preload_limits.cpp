@@ -79,8 +79,9 @@ std::string find_interpreter(std::string_view head) {
   return std::string(head.substr(0, head.find_first_of(" \t")));
 }
 
-// The program that the kernel starts, and its ELF header. For a script this is the interpreter. If a file has neither a
-// "#!" line nor a whole ELF header, the kernel cannot start it, and a shell will run it: then there is no Program.
+// The program that the kernel starts, and its ELF header. For a script, the program is the interpreter. If a file has
+// neither a "#!" line nor a whole ELF header, there is no Program: the kernel cannot start the file, and a shell will
+// run it.
 struct Program {
   fs::path path;
   File file;

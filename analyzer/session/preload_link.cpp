@@ -62,7 +62,7 @@ int make_link(const fs::path& target, const fs::path& link) {
 
 int make_link_below(const fs::path& folder, const fs::path& shim, const fs::path& link) {
   const fs::path parent = folder.parent_path();
-  ::mkdir(parent.c_str(), kCacheMode);  // the parent folder usually exists, because other programs use it, too
+  ::mkdir(parent.c_str(), kCacheMode);  // the parent folder usually exists, because other programs use it
   struct stat status {};
   if (::stat(parent.c_str(), &status) != 0) return errno;
   if (!is_safe(status, true)) return EPERM;

@@ -28,8 +28,8 @@ constexpr std::chrono::milliseconds kPause{5};
 std::uint64_t bit_of(int signal) { return std::uint64_t{1} << static_cast<unsigned>(signal - 1); }
 
 // Returns the signal that the shim handles in the process now. Returns 0 if there is no such signal, or if the process
-// has called exec since it recorded the signal. After an exec, the signal either ends the process, which is its default
-// action, or runs a handler of the new program.
+// has called exec since the shim recorded the signal. After an exec, the signal would either end the process, because
+// that is the default action, or run a handler of the new program.
 int find_signal(const model::Model& quick, const proc::ProcessKey& key) {
   const auto shim_start = proc::find_shim(key.pid);
   if (shim_start.value_or(0) == 0) return 0;
@@ -41,8 +41,8 @@ int find_signal(const model::Model& quick, const proc::ProcessKey& key) {
   return signal;
 }
 
-// True if a thread would run the handler, and if the handler would disturb no thread. The signal is sent to the
-// process, so the kernel may choose any thread that does not block it.
+// True if a thread would run the handler of the signal, and the handler would disturb no thread. The signal is sent to
+// the process. So the kernel may choose any thread that does not block the signal.
 bool would_answer(std::int32_t pid, int signal) {
   bool refused = false;
   const auto round = proc::sample_round(pid, refused);
@@ -87,8 +87,8 @@ bool is_proven(model::Liveness liveness) {
          liveness == model::Liveness::kVictim;
 }
 
-// True if forksight may ask the process. forksight must not wake a program that is only idle. So it asks a process only
-// if its wait has no way out, or if it waits for something that its fork broke.
+// True if the wait of the process has no way out, or the process waits for something that its fork broke. forksight
+// asks no other process, because forksight must not wake a program that is only idle.
 bool is_worth_asking(const model::Model& quick, const watch::Verdict& verdict) {
   const auto is_open = [&](const model::Touch& touch) {
     return !touch.returned && !touch.cured && quick.processes[touch.process].pid == verdict.key.pid;

@@ -1,7 +1,8 @@
-// Asks stuck processes for their Python stacks: processes that are proven to hang, and their victims. To ask a process,
-// forksight sends the signal that only the shim handles in this process, according to the trace. forksight asks a
-// process only if the signal disturbs none of its threads: the kernel must restart each interrupted wait after the
-// handler. So forksight does not ask a process that waits in poll(), select() or epoll_wait(), or for a socket.
+// Asks stuck processes for their Python stacks: processes that are proven to hang, and their victims. forksight asks a
+// process by a signal. According to the trace, the shim handles this signal in the process, and the program does not
+// use the signal. forksight asks a process only if the signal disturbs none of its threads: the kernel must restart
+// each interrupted wait after the handler. So forksight does not ask a process that waits in poll(), select() or
+// epoll_wait(), or for a socket.
 #pragma once
 
 #include <map>

@@ -25,12 +25,12 @@ class RunReadings {
  public:
   // Reads all traces and logs of the folder.
   Result<model::Model> load(const std::filesystem::path& folder, const collect::LoadOptions& options);
-  // Examines the tree of this process in the way that `forksight why` does.
+  // Examines the process `pid` and its descendants as `forksight why` does.
   std::optional<model::Model> look(std::int32_t pid, const inspect::LiveTreeOptions& options);
 
   // True if the latest reading was not completed.
   bool has_failed() const { return has_failed_; }
-  // Returns the sentences since the previous call that say what was not read, and why.
+  // Returns sentences that say what was not read since the previous call, and why.
   std::vector<std::string> take_failures();
 
  private:

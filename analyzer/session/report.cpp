@@ -77,7 +77,7 @@ void RunReport::write_whole(const std::string& text) {
   const bool is_written = is_ready && write_all(file_, text);
   const std::string place = is_on_standard_output() ? "standard output" : options_.report.string();
   if (!is_written) problem_ = fmt::format("{}: cannot be written: {}", place, std::strerror(errno));
-  if (is_written && is_regular_) problem_.clear();  // what was not written to a stream stays missing
+  if (is_written && is_regular_) problem_.clear();  // a later report does not replace what a stream has missed
 }
 
 void RunReport::write_document(const model::Model& model, const std::vector<Finding>& findings) {
@@ -93,8 +93,8 @@ bool RunReport::say(const model::Model& model, const std::vector<Finding>& findi
   std::vector<std::string> shown_sentences;
   bool has_new_findings = !fresh.empty();
   for (const std::string& sentence : unexplained) {
-    // A sentence begins with "process 123 (app)". Only this beginning is compared, because the duration of the hang in
-    // the rest of the sentence changes.
+    // A sentence begins with "process 123 (app)". Only the text before "(" is compared, because the rest of the
+    // sentence contains the duration of the hang, and the duration changes.
     const bool is_new = reported_findings_.insert(sentence.substr(0, sentence.find('('))).second;
     has_new_findings = has_new_findings || is_new;
     if (is_new || is_regular_) shown_sentences.push_back(sentence);
@@ -123,8 +123,8 @@ void RunReport::say_waits(const model::Model& model, const std::vector<model::Pr
   if (is_beside && options_.quiet) return;
   const int fd = is_beside ? STDERR_FILENO : file_;
   waits_ = render::render_waits(model, processes, text_options());
-  // The file contains the findings so far, and these lines are appended. Later say_at_end() writes the whole file
-  // again.
+  // A file already contains the findings so far. The waits are appended to these findings. say_at_end() later writes
+  // the whole file again.
   write_all(fd, waits_);
 }
 
@@ -141,8 +141,8 @@ void RunReport::say_at_end(const model::Model& model, const std::vector<Finding>
                            const std::vector<std::string>& unexplained) {
   const bool has_new_findings = say(model, findings, unexplained);
   if (options_.format == ReportFormat::kJson) {
-    // A regular file always gets the final state, and standard output gets its one document now. Any other stream gets
-    // another document only if it has got none so far, or if a finding in it was withdrawn.
+    // A regular file always gets the final state. Standard output gets its only document now. Any other stream gets a
+    // document now only if it has none so far, or if a finding in its latest document was withdrawn.
     const bool is_missing = !has_new_findings && (reported_findings_.empty() || is_stale_);
     const bool is_worth_it = !options_.quiet || !findings.empty() || is_stale_;
     if (is_regular_ || is_on_standard_output() || (is_missing && is_worth_it)) write_document(model, findings);

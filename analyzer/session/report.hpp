@@ -28,11 +28,11 @@ class RunReport {
   // of the failure.
   std::string open();
 
-  // Reports new findings and new sentences about unexplained processes. Returns true if there was a new finding or
+  // Reports new findings, and new sentences about hangs without a finding. Returns true if there was a new finding or
   // sentence.
   bool say(const model::Model& model, const std::vector<Finding>& findings,
            const std::vector<std::string>& unexplained);
-  // Like say(), but for the end of the run. In JSON format it writes the whole document, even if there are no findings.
+  // Like say(), but for the end of the run. In JSON format, writes the whole document, even if there are no findings.
   void say_at_end(const model::Model& model, const std::vector<Finding>& findings,
                   const std::vector<std::string>& unexplained);
 
@@ -46,16 +46,15 @@ class RunReport {
   // Withdraws these findings, because process `pid` goes on.
   void withdraw(std::int32_t pid, const std::vector<std::string>& fingerprints);
 
-  // Writes to standard error what could not be seen, and one line that sums up the run. `folder` has the traces; "" if
-  // there are none.
+  // Writes to standard error what forksight could not see, and one line that sums up the run. `folder` has the traces;
+  // "" if there are none.
   void say_summary(const model::Model& model, const std::vector<Finding>& findings, std::size_t unexplained,
                    std::size_t processes, const std::filesystem::path& folder) const;
 
   // True if --report FILE does not have the whole report.
   bool has_failed() const { return !problem_.empty(); }
 
-  // These functions write one line from forksight itself to standard error. note() does not write it if the run is
-  // quiet.
+  // warn() and note() write one line to standard error. note() writes nothing if the user asked for a quiet run.
   void warn(const std::string& line) const;
   void note(const std::string& line) const;
 
@@ -68,7 +67,7 @@ class RunReport {
   const RunOptions& options_;
   int file_ = -1;  // --report FILE, or forksight's standard output
   bool is_regular_ = false;
-  std::string problem_;                      // why FILE does not have the latest report; "" if it has
+  std::string problem_;                      // why FILE does not have the latest report; "" if FILE has it
   std::string waits_;                        // the lines of say_waits()
   std::string end_;                          // how CMD ended; "" if that is not reported
   bool is_stale_ = false;                    // the latest document contains something that was withdrawn

@@ -18,14 +18,14 @@ namespace forksight {
 class ReportedFindings {
  public:
   void note(const Verdicts& verdicts, const model::Model& model, const std::vector<Finding>& findings);
-  // Notes that this process goes on. Withdraws the findings about this process and no other stuck process, and returns
-  // their fingerprints.
+  // Notes that this process goes on. Withdraws each finding about this process, unless another process of the finding
+  // is still stuck. Returns the fingerprints of the withdrawn findings.
   std::vector<std::string> withdraw(const proc::ProcessKey& key);
-  // Withdraws the findings that were not proven and that are not in `last`, because their processes went on and then
-  // ended. Returns their fingerprints, by pid.
+  // Withdraws a finding if it is about a stuck process, was not proven, and is not in `last`. The processes of such a
+  // finding went on and then ended. Returns the fingerprints of the withdrawn findings, by pid.
   std::map<std::int32_t, std::vector<std::string>> withdraw_unproven(const std::vector<Finding>& last);
-  // True if a finding at or above `least` was reported and not withdrawn, or is among `last`, the findings at the end.
-  // The earlier findings count, too, because a process that hung may have ended by then.
+  // True if a finding at or above `least` was reported and not withdrawn, or is in `last`. `last`: the findings at the
+  // end of the run. A reported finding may be missing in `last`, because the hung process has ended.
   bool has_at_least(Certainty least, const std::vector<Finding>& last) const;
 
  private:

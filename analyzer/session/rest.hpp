@@ -1,6 +1,6 @@
-// Finds out what the processes of a run wait for if they do nothing and no hang is proven. forksight reports this at
-// Ctrl-C. But Ctrl-C reaches the processes at the same moment as forksight, and a process that ends at once cannot be
-// examined. So the answer is prepared in advance.
+// Finds out what the processes of a run wait for if they do nothing and no hang is proven. forksight reports these
+// waits when the user presses Ctrl-C. Ctrl-C usually ends the processes at the same moment, and an ended process cannot
+// be examined. So RunRest examines the waits in advance.
 #pragma once
 
 #include <chrono>
@@ -17,9 +17,9 @@ namespace forksight {
 
 class RunRest {
  public:
-  // Must be called at each look. The function is cheap: once a second it reads one file for each process. It examines
-  // the waits when the run has come to rest. While the run stays at rest, it examines the waits again only if a process
-  // has used processor time since then.
+  // Must be called at each look. The function is cheap: once a second it reads one file for each process. When the run
+  // has come to rest, the function examines the waits. While the run stays at rest, the function examines the waits
+  // again only if a process has used processor time since the previous examination.
   void follow(const watch::Supervisor& supervisor, watch::Clock::time_point now);
 
   // True if during the last second no process was made or ended, and all processes together used almost no processor
@@ -33,7 +33,7 @@ class RunRest {
   using Ticks = std::map<std::int32_t, std::uint64_t>;  // the processor time of each process, by pid
 
   Ticks ticks_;
-  Ticks looked_at_;  // processor time that the processes had used when waits_ was made
+  Ticks looked_at_;  // the value of ticks_ when waits_ was made
   watch::Clock::time_point since_{};
   watch::Clock::time_point next_check_{};
   watch::Clock::time_point next_look_{};

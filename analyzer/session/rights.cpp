@@ -15,15 +15,15 @@ bool has_threads(pid_t pid) {
   return ::stat(fmt::format("/proc/{}/task", pid).c_str(), &status) == 0 && status.st_nlink > 3;
 }
 
-// True if the process has mapped its trace, which it may have made before it changed its user. Also true if its
-// mappings cannot be read.
+// True if the process has mapped its trace: it may have made the trace before it changed its user. Also true if the
+// mappings of the process cannot be read.
 bool has_trace(pid_t pid) {
   std::ifstream maps(fmt::format("/proc/{}/maps", pid));
   std::string line;
   while (std::getline(maps, line)) {
     if (line.find(".fstrace") != std::string::npos) return true;
   }
-  return !maps.eof();  // if this is not the end of the file, the file cannot be read, and nothing is known
+  return !maps.eof();  // not at the end of the file: the mappings could not be read
 }
 
 }  // namespace

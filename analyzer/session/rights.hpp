@@ -1,5 +1,5 @@
-// Finds processes that run as another user than forksight, and that may not write to the folder of the traces. The shim
-// cannot record anything in them.
+// Finds processes that run as another user than forksight, and that may not write to the folder of the traces. In such
+// a process the shim cannot record anything.
 #pragma once
 
 #include <sys/types.h>

@@ -101,7 +101,7 @@ Result<RunFolder> RunFolder::make_private() {
 void RunFolder::lock() {
   const int fd = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
-  // This fails on a file system without locks. Then only the environment of the processes of the run shows that the
+  // flock() fails on a file system without locks. Then only the environment of the processes of the run shows that the
   // folder is in use.
   ::flock(fd, LOCK_SH | LOCK_NB);
   lock_ = std::shared_ptr<const int>(new int(fd), [](const int* held) {

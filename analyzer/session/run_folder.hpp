@@ -1,4 +1,5 @@
-// The folder of one run. It is made before CMD starts, and removed again if no trace was written into it.
+// The folder of one run. The folder is made before CMD starts. At the end of the run it is removed again if there is no
+// evidence to keep.
 #pragma once
 
 #include <filesystem>
@@ -38,7 +39,7 @@ class RunFolder {
   std::filesystem::path shown_;
   std::filesystem::path root_;
   std::shared_ptr<const int> lock_;  // a descriptor that holds a lock of flock(2); the last copy closes it
-  std::filesystem::path made_out_;   // "" if it existed before
+  std::filesystem::path made_out_;   // "" if `out` existed before
 };
 
 }  // namespace forksight

@@ -130,8 +130,8 @@ class Session {
     return job_ == nullptr || now >= limit() - time_before_limit(options_.job->timeout);
   }
 
-  // Some processes go on because forksight has ended the process that they waited for. Forgets that the hangs of these
-  // processes were reported, so that a later hang for another reason is reported, too.
+  // If forksight has ended a process, processes that waited for it may go on. Forgets that the hangs of processes that
+  // went on were reported. So if such a process hangs later for another reason, the new hang is reported, too.
   void forget_reports_of_freed() {
     if (killed_.empty()) return;
     std::erase_if(reported_, [&](const auto& entry) { return !supervisor_.verdicts().contains(entry.first); });
@@ -144,8 +144,8 @@ class Session {
     });
   }
 
-  // True if this hang was reported. False if only some threads of the process were stuck then, and the whole process is
-  // stuck now: then it is reported again.
+  // True if this hang was reported. False if only some threads of the process were stuck at that time, and the whole
+  // process is stuck now. Then the process is reported again.
   bool was_reported(const watch::Verdict& verdict) const {
     const auto known = reported_.find(verdict.key);
     if (known == reported_.end()) return false;
@@ -157,7 +157,7 @@ class Session {
   }
 
   void withdraw(const proc::ProcessKey& key) {
-    // The process may go on because forksight has ended what it waited for. Then its hang was real.
+    // The process may go on because forksight has ended what it waited for. Then the hang of the process was real.
     if (!killed_.empty()) return;
     reported_.erase(key);
     outside_.forget(key);
@@ -184,8 +184,8 @@ class Session {
 
   // Examines the processes of the run as `forksight why` does, before any process is ended. If forksight stops a
   // thread, some system calls of the thread end. So forksight does not stop a process whose wait has a way out, because
-  // the wait may be intended. It does stop such a process if it waits for something that its fork broke, because that
-  // wait is not intended.
+  // the wait may be intended. A wait for something that the fork of the process broke is not intended. forksight stops
+  // a process with such a wait.
   std::optional<model::Model> look_at_hang(const Verdicts& verdicts, const model::Model& traced) {
     std::set<std::int32_t> broken;
     for (const model::Touch& touch : traced.touches) {
@@ -201,8 +201,8 @@ class Session {
     return look_from_outside(options);
   }
 
-  // Everything that this class learns from traces, programs and the memory of processes comes through the next three
-  // functions.
+  // Session reads traces, programs and the memory of processes only through load(), load_nameless() and
+  // look_from_outside().
   Result<model::Model> load(const collect::LoadOptions& options) {
     auto model = readings_.load(folder_.path(), options);
     say_failures();
@@ -233,8 +233,8 @@ class Session {
     }
   }
 
-  // Reads the traces, if they have grown, and gives the supervisor what it must look at: processes that its search did
-  // not find, threads that may be spinning, calls that have not returned, and signals.
+  // Reads the traces, if they have grown. Tells the supervisor what else to look at: processes that the supervisor's
+  // search did not find, threads that may be spinning, calls that have not returned, and signals.
   void follow_traces() {
     if (trace_growth_.have_traces_grown()) has_unread_traces_ = true;
     const auto start = Clock::now();
@@ -270,7 +270,8 @@ class Session {
     next_search_ = Clock::now() + (Clock::now() - start) * kSearchShare;
   }
 
-  // Adds the children of this process to the run: a process of a job whose parent ends becomes a child of this process.
+  // If the parent of a process of the job ends, the process becomes a child of forksight. Adds such children to the
+  // run.
   void adopt_children() {
     for (const std::int32_t pid : proc::read_children(::getpid())) {
       if (supervisor_.tree().living().contains(pid)) continue;
@@ -304,8 +305,8 @@ class Session {
       if (process.pid <= 0 || supervisor_.tree().living().contains(process.pid)) continue;
       const auto stat = proc::read_stat(process.pid);
       if (!stat) continue;
-      // The trace of a forked child does not contain its start time. So the environment of the process must show that
-      // it belongs to this run.
+      // The trace of a forked child does not contain the start time of the child. So the environment of the process
+      // must show that the process belongs to this run.
       const bool is_ours =
           process.start_ticks != 0 ? process.start_ticks == stat->start_ticks : names_our_folder(process.pid);
       if (is_ours) supervisor_.tree().adopt({process.pid, stat->start_ticks});
@@ -371,7 +372,7 @@ class Session {
       return;
     }
     // A signal from the terminal or the kernel goes to the whole process group, so CMD gets it, too. A signal from
-    // kill(1) reached only forksight, but was meant for CMD. So forksight passes it on.
+    // kill(1) reached only forksight, but was meant for CMD. So forksight passes the signal on to CMD.
     const bool by_process = info.ssi_code <= 0;
     const bool ends = signal == SIGINT || signal == SIGQUIT || signal == SIGTERM || signal == SIGHUP;
     was_told_to_end_ = was_told_to_end_ || ends;
@@ -408,8 +409,8 @@ class Session {
   }
 
   // Reports what the processes wait for, except processes whose hang was reported. Does this once in a run, and only
-  // while the run is at rest. `is_ours_alone`: only forksight has received the signal, so the processes are unchanged
-  // and can be examined.
+  // while the run is at rest. `is_ours_alone`: no process of the run has received a signal, so the processes are
+  // unchanged and can be examined.
   void report_rest(bool is_ours_alone) {
     if (was_rest_told_ || !rest_.is_at_rest()) return;
     std::optional<model::Model> seen;
@@ -418,8 +419,8 @@ class Session {
     std::vector<model::ProcessId> resting = find_waiting_processes(rest_.waits(), stuck);
     const std::vector<model::ProcessId> now =
         seen ? find_waiting_processes(*seen, stuck) : std::vector<model::ProcessId>();
-    // Some processes may have received the signal, too, and may have ended. Then the result of the earlier look is
-    // reported.
+    // If `seen` has fewer waiting processes than the earlier look, some processes have ended or have gone on. Then the
+    // result of the earlier look is reported.
     const bool is_whole = seen && now.size() >= resting.size();
     const model::Model& told = is_whole ? *seen : rest_.waits();
     if (is_whole) resting = now;
@@ -460,8 +461,8 @@ class Session {
     return looked;
   }
 
-  // Waits for all ended children, not only for CMD: if forksight is process 1 of a container, it also becomes the
-  // parent of other programs' processes whose parent has ended.
+  // Waits for all ended children, not only for CMD: if forksight is process 1 of a container, forksight also becomes
+  // the parent of other programs' processes whose parent has ended.
   void reap() {
     for (;;) {
       int status = 0;
@@ -490,7 +491,7 @@ class Session {
     if (!was_rest_told_) job_->say("these processes ran at the limit: " + name_processes(list_job(strangers_)));
   }
 
-  // Ends processes that can never go on. Then processes that wait for them may go on.
+  // Ends processes that can never go on. Then processes that wait for the ended processes may go on.
   void kill_dead(const std::vector<proc::ProcessKey>& dead) {
     if (dead.empty()) return;
     job_->say("these processes can never go on; forksight ends them: " + name_processes(dead));
@@ -509,8 +510,8 @@ class Session {
     return status;
   }
 
-  // Ends all processes that CMD has left behind. It first waits a moment, because these processes may be about to end
-  // by themselves.
+  // Ends all processes that CMD has left behind. Unless the job has reached its limit, first waits a moment, because
+  // these processes may be about to end by themselves.
   void end_job() {
     const auto ask_at = Clock::now() + (is_over_limit_ ? std::chrono::milliseconds(0) : kLastMoment);
     const auto force_at = ask_at + options_.job->grace;
@@ -636,7 +637,7 @@ class Session {
   std::map<proc::ProcessKey, model::Liveness> reported_;
   Processes killed_;  // processes that kill_dead() has killed
   Clock::time_point started_ = Clock::now();
-  bool is_over_limit_ = false;  // forksight ends the job, because its time is up
+  bool is_over_limit_ = false;  // forksight ends the job, because the job reached its limit
   std::optional<int> status_;   // how CMD ended, as wait(2) reports it
   int interrupts_ = 0;          // how often Ctrl-C was pressed while something hung
   bool fails_ = false;          // a finding at or above --fail-on was made and not withdrawn
@@ -688,8 +689,7 @@ RunEnd run_session(const RunOptions& options) {
       folder->remove_if_empty();
       return {kRunRefused, std::move(problem)};
     }
-    // This process may already have children, from the program that called exec to start forksight. They are not part
-    // of the job.
+    // A program may have made children and then called exec to start forksight. These children are not part of the job.
     const std::vector<proc::ProcessKey> before = list_job({});
     strangers = {before.begin(), before.end()};
   }

@@ -1,7 +1,7 @@
 // One run: CMD runs under the shim, its process tree is watched, and findings are reported at once and at the end. One
-// thread does all this. It waits for signals and for the time of the next look. Watching does not stop or interrupt any
-// process of the tree. To explain a hang, forksight stops threads for a moment, or asks a stuck process for Python
-// stacks.
+// thread does all this. The thread waits for signals and for the time of the next look. To watch the tree, forksight
+// does not stop or interrupt any process. Only to explain a hang does forksight stop threads for a moment, or ask a
+// stuck process for Python stacks.
 #pragma once
 
 #include <chrono>
@@ -51,7 +51,7 @@ inline constexpr int kRunFailed = 125;
 
 struct RunEnd {
   int status = 0;     // the exit status
-  std::string error;  // why CMD was not started; "" if it was
+  std::string error;  // why CMD was not started; "" if CMD was started
 };
 RunEnd run_session(const RunOptions& options);
 

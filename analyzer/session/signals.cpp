@@ -15,9 +15,10 @@ namespace forksight {
 namespace {
 
 constexpr int kRead[] = {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
-// The kernel sends SIGPIPE if the report goes to a pipe that nobody reads. It sends SIGTTOU if forksight writes from
-// the background to a terminal that forbids this. The signals must neither kill nor stop forksight. They are blocked
-// and not ignored, because CMD would inherit an ignored signal through its exec.
+// The kernel sends SIGPIPE if the report goes to a pipe that nobody reads. The kernel sends SIGTTOU if forksight writes
+// from the background to a terminal that forbids this. These two signals must neither kill nor stop forksight.
+// forksight blocks these signals and does not ignore them, because CMD would inherit an ignored signal through its
+// exec.
 constexpr int kOnlyBlocked[] = {SIGPIPE, SIGTTOU};
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Receives signals for forksight while it waits for CMD. It reads them from a descriptor, in order, and uses no signal
-// handler.
+// Receives the signals that forksight gets while it waits for CMD. RunSignals reads the signals from a descriptor, one
+// after another, and uses no signal handler.
 #pragma once
 
 #include <sys/signalfd.h>
