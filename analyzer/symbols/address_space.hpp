@@ -19,7 +19,7 @@ class AddressSpace {
 
   struct Place {
     const Module* module = nullptr;  // null: the address is in no module
-    // null: the module has no file that can be used; if it has a file, limits() says why the file cannot be used
+    // null: forksight has no file for the module; if a file exists but cannot be used, limits() says why
     Binary* binary = nullptr;
     std::uint64_t address = 0;  // the link-time address
     explicit operator bool() const { return binary != nullptr; }
@@ -27,7 +27,7 @@ class AddressSpace {
   // Finds the module of a run-time address. Opens the module's file if it is not open.
   Place locate(std::uint64_t address);
 
-  // These functions give access to the modules, which are ordered by address. `index` must be less than size().
+  // size(), module() and binary() give access to the modules, ordered by address. `index` must be less than size().
   // binary() opens the module's file if it is not open.
   std::size_t size() const { return entries_.size(); }
   const Module& module(std::size_t index) const { return entries_[index].module; }

@@ -45,8 +45,8 @@ const std::vector<SourceFrame>& Binary::frames_at(std::uint64_t address) {
   if (!is_new) return entry->second;
   std::vector<SourceFrame> frames;
   // The debug information of the C library is not read, for three reasons. Its source lines explain nothing to a user,
-  // and the symbol table already has the names of the functions. Only some machines have this debug information. It is
-  // large and compressed: unpacking it takes longer than reading everything else from the file.
+  // and the symbol table already has the names of the functions. Only some machines have this debug information. This
+  // debug information is large and compressed: unpacking takes longer than reading everything else from the file.
   if (!is_c_library(elf_->path())) frames = sources().find(address);
   if (frames.empty()) frames.emplace_back();
   SourceFrame& outermost = frames.back();

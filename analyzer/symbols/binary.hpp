@@ -30,7 +30,8 @@ class Binary {
   const Variables& variables();
 
   // The frames of the code at `address`, innermost first. Each inlined call is a separate frame. For a return address,
-  // pass the address minus one. There is at least one frame; its function is "" if the function has no name.
+  // pass the address minus one. The result has at least one frame. A frame has the function "" if the name of the
+  // function is not known.
   const std::vector<SourceFrame>& frames_at(std::uint64_t address);
 
  private:

@@ -13,8 +13,8 @@ namespace forksight::symbols {
 // Guards the store and all binaries in it. Every public function of Symbolizer holds this mutex.
 std::mutex& binaries_mutex();
 
-// Opens the file of `module`, or returns the binary that is already open. As long as forksight runs, a binary stays
-// open, and is the answer for the same file and build-id. The caller must hold the mutex.
+// Opens the file of `module`, or returns the binary that is already open. A binary stays open as long as forksight
+// runs. A later call for the same file and build-id returns the same binary. The caller must hold the mutex.
 Result<Binary*> open_binary(const Module& module);
 
 }  // namespace forksight::symbols

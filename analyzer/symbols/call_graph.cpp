@@ -80,8 +80,9 @@ std::vector<std::uint64_t> frame_depths(const Function& function, std::uint64_t 
   const std::uint64_t size = std::min<std::uint64_t>(bytes.size(), function.range.end - function.range.start);
   const auto subtracted = prologue_subtraction(bytes.first(size));
   if (!subtracted) return {};
-  // A function may save registers by pushes. Then its frame has the subtracted bytes and the pushed bytes. Or it stores
-  // the registers into the subtracted bytes. The code is not examined for this difference, so both sums are returned.
+  // A function may save registers by pushes. Then its frame has the subtracted bytes and the pushed bytes. Another
+  // function stores the registers into the subtracted bytes. The code is not examined for this difference, so both sums
+  // are returned.
   constexpr std::uint64_t kFrameLinkBytes = 16;
   const std::uint64_t saved = cfi.saved_bytes(call_end - 1);
   if (saved <= kFrameLinkBytes) return {kFrameLinkBytes + *subtracted};

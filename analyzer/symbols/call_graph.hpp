@@ -27,18 +27,19 @@ enum class Link {
 // Finds the function of a frame.
 std::optional<Function> function_of(AddressSpace& space, const RawFrame& frame);
 
-// True if the (mangled) name is that of a function that throws an exception, catches one, or ends the program. Calls of
+// True if the (mangled) name is that of a function that throws or catches an exception, or ends the program. Calls of
 // such functions do not count as work of the caller.
 bool handles_errors(std::string_view name);
 
 // True if the code of `function` after the return address `address` contains no call. Calls that handle errors do not
-// count. If a function calls nothing more after it took a lock, it took the lock for its caller, and has returned
-// since.
+// count. For example, a function that took a lock by its last call took the lock for its caller. So this function has
+// returned since.
 bool ends_after(const Function& function, std::uint64_t address);
 
 // Finds the number of bytes between rsp and the CFA of `function`, during the call whose instruction ends at
-// `call_end`. The number comes from the call frame information, or, if the function uses a frame pointer, from its
-// first instructions. If the result has several numbers, one of them is right. It is empty if the number is not known.
+// `call_end`. The number comes from the call frame information. If the function uses a frame pointer, the number comes
+// from the first instructions of the function. If the result has several numbers, one of them is right. The result is
+// empty if the number is not known.
 std::vector<std::uint64_t> frame_depths(const Function& function, std::uint64_t call_end);
 
 // True if two calls that `function` makes are in the same source line.

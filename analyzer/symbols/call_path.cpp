@@ -17,7 +17,8 @@ class Search {
 
  private:
   void visit(const Function& function, std::optional<std::uint64_t> cfa, std::size_t calls_left, bool is_first);
-  // Returns the possible values of rsp during the call that ends at `call_end`; empty if they are not known.
+  // Returns the possible values of rsp during the call whose instruction ends at `call_end`; empty if they are not
+  // known.
   std::vector<std::uint64_t> sp_at_call(const Function& function, std::uint64_t call_end,
                                         std::optional<std::uint64_t> cfa, bool is_first) const;
   void follow(const Function& function, const Branch& branch, std::optional<std::uint64_t> sp, std::size_t calls_left);

@@ -1,6 +1,6 @@
-// Searches the calls that lead from a function that is still on a stack to a function that has returned. The calls come
-// from the machine code. The sizes of their frames are compared with the distance between the two functions on the
-// stack.
+// Searches the calls that lead from a function that is still on a stack to a function that has returned. The machine
+// code shows the calls. The sizes of the frames of these calls are compared with the distance between the two functions
+// on the stack.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ struct PathQuery {
 
 // Finds the shortest exact path of up to five calls. If no path is exact, finds the shortest path. If several paths of
 // that length go through different functions, returns only the outer part that they share. `budget`: the number of
-// functions that the search may still examine. The search decreases it.
+// functions that the search may still examine. The search decreases `budget`.
 std::optional<CallPath> find_call_path(const PathQuery& query, std::size_t& budget);
 
 }  // namespace forksight::symbols

@@ -1,5 +1,6 @@
-// Call frame information of one module. It says how to compute the registers of a caller from the registers of a frame.
-// Rows are read once and kept. So for thousands of stacks through the same functions, each frame costs one look-up.
+// Call frame information of one module: a table that says how to compute the registers of a caller from the registers
+// of a frame. Each row of the table is read once and kept. So for thousands of stacks through the same functions, each
+// frame costs one look-up.
 #pragma once
 
 #include <elfutils/libdw.h>

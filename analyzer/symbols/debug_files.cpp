@@ -113,7 +113,7 @@ int find_debug_file(Dwfl_Module* module, void** userdata, const char*, Dwarf_Add
   ElfModule* const self = userdata == nullptr ? nullptr : static_cast<ElfModule*>(*userdata);
   if (self == nullptr) return -1;
   // libdwfl passes a checksum for each link, except for the link to dwz's shared file. So a link without a checksum is
-  // that link.
+  // the link to dwz's shared file.
   const bool is_shared_part = debuglink_file != nullptr && debuglink_crc == 0;
   std::vector<std::uint8_t> build_id;
   if (is_shared_part) {
@@ -135,7 +135,7 @@ int find_debug_file(Dwfl_Module* module, void** userdata, const char*, Dwarf_Add
     return file.release();
   }
   if (is_shared_part || !may_ask_servers()) return -1;
-  // If libdwfl gets no file names, it uses only the build-id when it searches this machine.
+  // libdwfl gets no file names here. So libdwfl searches this machine only by build-id, and then asks the servers.
   files::Descriptor fetched(ask_servers([&] {
     return dwfl_standard_find_debuginfo(module, userdata, nullptr, 0, nullptr, nullptr, 0, debuginfo_file_name);
   }));

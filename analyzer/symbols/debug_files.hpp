@@ -1,7 +1,7 @@
-// Finds separate debug information, by build-id and by debug link, and the shared part that dwz makes. A file is used
-// only if it has the wanted build-id, and only within the budgets of files/budgets.hpp. Only files on this machine are
-// used, unless allow_debuginfod() was called. The search that libdwfl contains would always ask debuginfod servers, and
-// a report would wait for the network. So this file replaces that search.
+// Finds separate debug information by build-id and by debug link. Also finds the shared part that dwz makes. A file is
+// used only if it has the wanted build-id, and only within the budgets of files/budgets.hpp. Only files on this machine
+// are used, unless allow_debuginfod() was called. The search that libdwfl contains would always ask debuginfod servers,
+// and a report would wait for the network. So this file replaces that search.
 #pragma once
 
 #include <elfutils/libdwfl.h>
@@ -18,19 +18,19 @@ int find_debug_file(Dwfl_Module* module, void** userdata, const char* name, Dwar
 
 // Allows forksight to ask the servers of DEBUGINFOD_URLS for files that this machine does not have: debug files,
 // programs and libraries, by build-id. libdwfl loads libdebuginfod for this. libdebuginfod keeps the files in
-// ~/.cache/debuginfod_client. It gives up after DEBUGINFOD_TIMEOUT seconds without progress, or after 20 seconds if the
-// environment does not set that variable. Commands call this function if a user has asked about a process or a core,
-// and waits for the answer. The function changes the environment, so it must run before there are threads. If root runs
-// forksight, the function has an effect only if root asked for it (`is_asked_for`), for two reasons. A server learns
-// which programs run. And forksight parses what the server sends, with the rights of root. Returns false if it had no
-// effect.
+// ~/.cache/debuginfod_client. libdebuginfod gives up after DEBUGINFOD_TIMEOUT seconds without progress, or after 20
+// seconds if the environment does not set that variable. Commands call this function if a user has asked about a
+// process or a core, and waits for the answer. The function changes the environment, so it must run before there are
+// threads. If root runs forksight, the function has an effect only if root asked for it (`is_asked_for`), for two
+// reasons. A server learns which programs run. And forksight parses what the server sends, with the rights of root.
+// Returns false if the function had no effect.
 bool allow_debuginfod(bool is_asked_for);
 
 // True if debuginfod servers may be asked, and DEBUGINFOD_URLS names one.
 bool may_ask_servers();
 
-// If the servers take too long to answer, they are not asked again. Then this function returns a sentence about that
-// for the report. Otherwise it returns "".
+// If a server took too long to answer, forksight does not ask the servers again, and this function returns a sentence
+// about this for the report. Otherwise returns "".
 std::string debuginfod_limit();
 
 // Fetches the program or library with this build-id from the servers of DEBUGINFOD_URLS. Returns a descriptor, or -1.

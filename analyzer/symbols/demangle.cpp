@@ -20,7 +20,8 @@
 namespace forksight::symbols {
 namespace {
 
-// A name is demangled in this process if bound_text() is at most this. bound_text() is far above the real length.
+// A name is demangled in this process if its bound_text() is at most kMaxBound. bound_text() is far above the real
+// length.
 constexpr double kMaxBound = 512.0 * (1U << 20U);
 // The processor time that a child may use. Names of honest programs take less than a millisecond.
 constexpr suseconds_t kMaxMicroseconds = 300'000;

@@ -12,8 +12,7 @@ namespace forksight::symbols {
 // The longest name, and the longest text for a name, that forksight shows.
 inline constexpr std::size_t kMaxNameBytes = std::size_t{16} << 10U;
 
-// Returns the text for a mangled name. nullopt: the name is not one of C++, or the name or its text is
-// too long.
+// Returns the text for a mangled name. nullopt: the name is no name of C++, or the name or its text is too long.
 std::optional<std::string> demangle(const char* name);
 
 }  // namespace forksight::symbols

@@ -65,7 +65,7 @@ std::string qualified_name(Dwarf_Die function, std::string name) {
       case DW_TAG_class_type:
       case DW_TAG_structure_type:
       case DW_TAG_union_type:
-        // GCC calls the class of a lambda "<lambda(int)>". Clang gives it no name.
+        // GCC calls the class of a lambda "<lambda(int)>". Clang gives the class no name.
         if (scope_name == nullptr || std::string_view(scope_name).starts_with("<lambda")) scope_name = "{lambda}";
         name = std::string(scope_name) + "::" + name;
         break;

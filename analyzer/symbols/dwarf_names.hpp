@@ -8,8 +8,8 @@
 namespace forksight::symbols {
 
 // Returns the name of a subprogram, or of an inlined call of a subprogram, for example "app::Cache<int>::get". Returns
-// "" if it has no name. Sets `needs_symbol` if DWARF has only the bare name: then a symbol table may have a better
-// name.
+// "" if the subprogram has no name. Sets `needs_symbol` if DWARF has only the bare name: then a symbol table may have a
+// better name.
 std::string dwarf_function_name(Dwarf_Die& function, bool& needs_symbol);
 
 // Makes the path `path` of the unit absolute, and removes "." and ".." from it.

@@ -23,7 +23,7 @@ namespace {
 // libdwfl gets the ELF file as an open descriptor, so it must not search for the file.
 int find_no_elf(Dwfl_Module*, void**, const char*, Dwarf_Addr, char**, Elf**) { return -1; }
 
-// Makes a file without a name that contains `bytes`. Returns its descriptor, or -1 with errno.
+// Makes a nameless file that contains `bytes`. Returns its descriptor, or -1 with errno.
 int open_bytes(const std::vector<std::byte>& bytes) {
   const int fd = memfd_create("forksight-module", MFD_CLOEXEC);
   if (fd < 0) return -1;
@@ -42,7 +42,7 @@ int open_bytes(const std::vector<std::byte>& bytes) {
 }
 
 // Opens the file that was mapped. If its path now leads to another file, asks the debuginfod servers for the mapped
-// file, if that is allowed.
+// file, unless forksight may not ask servers.
 int open_file(const std::string& file, const Module& module) {
   files::Descriptor found = files::open_mapped(module.owner, file, module.mapped);
   const int error = errno;
@@ -118,7 +118,7 @@ void ElfModule::hide_sections(Elf* elf) const {
   }
 }
 
-// Reads .gnu_debugaltlink, which has a file name with a NUL, and then a build-id.
+// Reads the section .gnu_debugaltlink. It contains a file name that ends with a NUL, and then a build-id.
 void ElfModule::note_shared_part(int fd, const files::ElfTables& tables) {
   constexpr std::size_t kMaxLinkBytes = 8192;
   const files::ElfSection* const section = tables.find(".gnu_debugaltlink");
@@ -139,7 +139,7 @@ std::vector<std::uint8_t> ElfModule::shared_part_build_id(std::string_view name)
 
 bool ElfModule::accept_debug_file(int fd, std::span<const std::uint8_t> build_id) {
   const auto tables = files::read_tables(fd);
-  if (!tables) return false;  // no ELF file; libdw must not get it, because it would also accept and unpack an archive
+  if (!tables) return false;  // no ELF file; libdw must not get it, because libdw would also unpack an archive
   if (!std::ranges::equal(files::read_build_id(fd, tables.value()), build_id)) return false;
   const files::DebugVerdict verdict = files::charge_debug_file(fd, tables.value(), path_, true);
   add_limit(verdict.limit);
@@ -181,7 +181,7 @@ bool ElfModule::accept_split_file(const char* name, const char* folder) {
     const files::DebugVerdict verdict = files::charge_debug_file(file.get(), tables.value(), candidate, true);
     add_limit(verdict.limit);
     if (!verdict.may_read) return false;
-    // libdw opens the file by its path, and cannot be given the descriptor that the opener has opened.
+    // libdw opens the file by its path, and cannot use a descriptor from the opener (files/opener.hpp).
     if (files::has_opener() && ::access(candidate.c_str(), R_OK) != 0) {
       unopened = candidate;
       continue;

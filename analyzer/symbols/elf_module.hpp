@@ -1,5 +1,5 @@
-// One ELF file, and everything that is read from it. Addresses are link-time addresses. So they are valid for every
-// process that maps the file, no matter at which address the process maps it.
+// One ELF file, and everything that is read from it. Addresses are link-time addresses. So an address is valid for
+// every process that maps the file, no matter where the process maps the file.
 #pragma once
 
 #include <elfutils/libdwfl.h>
@@ -38,11 +38,11 @@ class ElfModule {
   // False if the file has more call frame information than forksight reads.
   bool may_read_frames() const { return may_read_frames_; }
 
-  // True if the file `fd` is debug information of this module and may be read. If it may not be read because of a
+  // True if the file `fd` is debug information of this module and may be read. If the file may not be read because of a
   // budget, limits() says so.
   bool accept_debug_file(int fd, std::span<const std::uint8_t> build_id);
   // Returns the build-id of dwz's shared file `name`. Each file that links to the shared file contains this build-id.
-  // Returns nothing if no file links to the shared file.
+  // Returns an empty build-id if no file links to the shared file.
   std::vector<std::uint8_t> shared_part_build_id(std::string_view name) const;
   // Like accept_debug_file(), but for the split debug information of a unit. Checks all places where libdw would look
   // for the file.

@@ -86,8 +86,8 @@ std::vector<std::optional<std::uint64_t>> Resync::frame_pointers(std::uint64_t s
   return candidates;
 }
 
-// Returns the walk that starts at the return address `word`. The walk must be sound up to the start of the thread, or,
-// if the bytes are cut, up to their end. Otherwise returns nullopt.
+// Returns the walk that starts at the return address `word`. Returns nullopt unless the walk is sound up to the start
+// of the thread. If the bytes are cut, the walk need only be sound up to the end of the bytes.
 std::optional<Walk> Resync::walk_from(std::uint64_t slot, std::uint64_t word, Registers& registers) {
   registers = Registers{};
   registers[kReturnAddress] = word;
@@ -195,9 +195,10 @@ bool has_another_call(AddressSpace& space, const RawFrame& callee, const RawFram
   return false;
 }
 
-// Marks the lines that are not known. A stack that looks sound may come from a later call. For example, in "lock(a);
-// lock(b);", `lock` is a wrapper. The second call leaves the same frames as the first call, but another return address.
-// So the line of the wrapper's caller is known only if the caller makes just one such call.
+// Marks the frames whose lines are not known. A stack that looks sound may come from a later call. For example, if
+// `lock` in "lock(a); lock(b);" is a wrapper, the second call leaves the same frames as the first call. Only the return
+// address in their caller differs. So the line of the wrapper's caller is known only if the caller makes just one such
+// call.
 void doubt_lines(AddressSpace& space, Walk& walk) {
   for (std::size_t i = 0; i + 1 < walk.frames.size(); ++i) {
     const RawFrame& frame = walk.frames[i];
@@ -221,7 +222,7 @@ Walk walk_frozen(AddressSpace& space, const Registers& innermost, const StackByt
     return plain;
   }
 
-  // The callers that the machine code proves are kept. The search starts from the last of them.
+  // Keeps the callers that the machine code proves. The search starts from the outermost kept caller.
   Walk result;
   result.frames.push_back(plain.frames.front());
   std::size_t kept = 1;

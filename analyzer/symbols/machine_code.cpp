@@ -143,7 +143,7 @@ std::optional<Branch> MachineCode::follow(const Instruction& instruction, std::u
   if (instruction.slot) {
     const char* name = slot_name(*instruction.slot);
     if (name != nullptr) return Branch{end, 0, name, is_call};
-    // Rust calls functions of the same program in this way.
+    // Rust calls functions of the same program through a slot of the section .got.
     const auto own = slot_targets_.find(*instruction.slot);
     if (own == slot_targets_.end() || !is_function_start(own->second)) return std::nullopt;
     return Branch{end, own->second, nullptr, is_call};

@@ -74,7 +74,7 @@ class MachineCode {
   std::size_t table_size_ = 0;
   std::unordered_map<std::uint64_t, const char*> slots_;
   // Slots of the section .got that hold an address in this binary. The key is the address of the slot, and the value is
-  // the address in it.
+  // the address in the slot.
   std::unordered_map<std::uint64_t, std::uint64_t> slot_targets_;
   std::unordered_map<std::uint64_t, CodeFacts> facts_;  // by start
 };

@@ -22,7 +22,7 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
 bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
 
 // Returns the length of the operator name at `at` ("operator()", "operator<<", "operator new[]"); 0 if there is no such
-// name. The brackets in such a name must not be counted as brackets.
+// name. Callers must not count the brackets in such a name.
 std::size_t operator_length(std::string_view text, std::size_t at) {
   constexpr std::string_view kWord = "operator";
   if (text.substr(at, kWord.size()) != kWord || (at > 0 && is_word(text[at - 1]))) return 0;

@@ -40,8 +40,8 @@ Location call_site_of(Dwarf_Die& unit, Dwarf_Die& inlined) {
   return location;
 }
 
-// Returns the unit that has the entries of `unit`. Split debug information puts the entries into another file. The
-// lines of `unit` stay in this file.
+// Returns the unit that has the entries of `unit`. Split debug information puts the entries into another file. The line
+// table of `unit` stays in the file of `unit`.
 Dwarf_Die unit_with_entries(ElfModule& module, Dwarf_Die unit) {
   Dwarf_Attribute attribute;
   const auto text = [&](unsigned name) { return dwarf_formstring(dwarf_attr(&unit, name, &attribute)); };

@@ -16,7 +16,7 @@
 namespace forksight::symbols {
 
 struct SourceFrame {
-  std::string function;  // "" if DWARF does not name it
+  std::string function;  // "" if DWARF does not name the function
   std::string file;
   int line = 0;
   bool inlined = false;  // the call was inlined into the function of the next frame

@@ -1,6 +1,6 @@
 // Finds the frame of a stack that refers to a lock: a variable or a register of the frame contains the address of the
-// lock, and the function calls lock functions, which take or release locks. A function that holds a lock usually does
-// both, because it will release the lock.
+// lock, and the function calls lock functions, which take or release locks. A function that holds a lock usually refers
+// to the lock and calls a lock function, because the function will release the lock.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,9 @@
 
 namespace forksight::symbols {
 
-// Returns the index of the innermost frame that refers to the lock at `address`. A frame saves registers of its
-// callers, and these registers count for the caller. Bytes below the innermost frame belong to functions that have
-// returned, and do not count.
+// Returns the index of the innermost frame that refers to the lock at `address`. A register that a frame has saved for
+// its caller counts for the caller. Bytes below the innermost frame belong to functions that have returned, and do not
+// count.
 //
 // A variable that a function has not set yet contains what an earlier function left there, for example the address of
 // the lock. So a frame does not count if its function calls no lock function. Such a function holds no lock, unless it

@@ -1,5 +1,5 @@
-// The ELF symbols of a module, sorted by address. They come from .symtab of the file or of its debug file. If neither
-// file has a .symtab, they come from .dynsym.
+// The ELF symbols of a module, sorted by address. The symbols come from .symtab of the file or of its debug file. If
+// neither file has a .symtab, the symbols come from .dynsym.
 #pragma once
 
 #include <elfutils/libdwfl.h>
@@ -24,13 +24,13 @@ class SymbolTable {
  public:
   explicit SymbolTable(ElfModule& module);
 
-  // These functions return the function or object that contains `address`; null if there is none. A function symbol
-  // without a size contains the addresses up to the next symbol, but at most 4096 bytes. If several symbols have the
-  // same address, the symbol whose name users know best is taken.
+  // find_function() and find_object() return the function or object that contains `address`; null if there is none. A
+  // function symbol without a size contains the addresses up to the next symbol, but at most 4096 bytes. If several
+  // symbols have the same address, the symbol whose name users know best is taken.
   const Symbol* find_function(std::uint64_t address) const { return functions_.find(address); }
   const Symbol* find_object(std::uint64_t address) const { return objects_.find(address); }
-  // These functions return the function or object whose name is `name`; null if there is none. They prefer an exported
-  // symbol.
+  // find_function_named() and find_object_named() return the function or object whose name is `name`; null if there is
+  // none. They prefer an exported symbol.
   const Symbol* find_function_named(std::string_view name) const { return functions_.find_named(name); }
   const Symbol* find_object_named(std::string_view name) const { return objects_.find_named(name); }
 

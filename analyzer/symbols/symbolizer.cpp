@@ -36,7 +36,7 @@ bool is_libc(const std::string& path) {
 }
 
 // True for libraries that distributions strip, and whose inner functions say nothing about the program. Missing names
-// in them are not reported.
+// in these libraries are not reported.
 bool is_runtime(const std::string& path) {
   const std::string_view name = file_name(path);
   for (const std::string_view prefix : {"libc.so", "libc-", "ld-linux", "libpthread", "libstdc++", "libc++", "libgcc_s",

@@ -1,9 +1,9 @@
 // Finds names for addresses: the function, file and line of frames, and the names of global locks. Unwinds stacks, from
 // recorded bytes or from memory. One Symbolizer is for the modules of one process image. It keeps ELF and DWARF data
-// open, and caches what it finds. All Symbolizers share what is known about a file. Two threads must not use the same
-// Symbolizer at the same time, but each thread may use its own Symbolizer. The library uses libdw (elfutils). Separate
-// debug files are found by build-id and by debug link. Normally they are searched only on this machine (see
-// debug_files.hpp).
+// open, and caches what it finds. All Symbolizers share the data that was read from a file. Two threads must not use
+// the same Symbolizer at the same time, but each thread may use its own Symbolizer. The library uses libdw (elfutils).
+// Separate debug files are found by build-id and by debug link. Normally forksight searches only this machine for such
+// files (see debug_files.hpp).
 #pragma once
 
 #include <cstddef>
@@ -91,12 +91,12 @@ class Symbolizer {
   std::string find_callee(std::uint64_t return_address);
   // Finds the run-time address of the function or object whose symbol is `name`. `name` is not demangled, and the
   // symbol need not be exported. Searches the modules whose file name starts with `file_prefix`, and takes the first
-  // one that has the symbol. Without `file_prefix`, all modules may be opened.
+  // module that has the symbol. Without `file_prefix`, all modules may be opened.
   std::optional<std::uint64_t> find_symbol(std::string_view name, std::string_view file_prefix = {});
 
-  // True if a module imports one of the functions `names`. Also true if that is not known, because the module's file
-  // cannot be read, or has no table of dynamic symbols, as in a static program. libc, the loader, the vDSO and the shim
-  // are not examined.
+  // True if a module imports one of the functions `names`. Also true if the file of a module cannot be read, or has no
+  // table of dynamic symbols, as in a static program: then the imports are not known. libc, the loader, the vDSO and
+  // the shim are not examined.
   bool may_import(std::span<const std::string_view> names);
 
   // Returns a sentence for each module that could not be read as a whole: the file has another build-id, is missing, or

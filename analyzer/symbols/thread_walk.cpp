@@ -43,8 +43,8 @@ std::optional<Walk> find_callers(AddressSpace& space, Unwinder& unwinder, const 
   return best;
 }
 
-// `found` comes from a search of the stack, so its frames are marked as approximate. Copies the innermost frames that
-// are equal in `plain`, so that they are as certain as in `plain`.
+// `found` comes from a search of the stack, so its frames are marked as approximate. If the innermost frames are the
+// same in `plain`, replaces them by those of `plain`, which are more certain.
 void keep_certainty(Walk& found, const Walk& plain) {
   for (std::size_t i = 0; i < std::min(found.frames.size(), plain.frames.size()); ++i) {
     if (found.frames[i].pc != plain.frames[i].pc || found.frames[i].sp != plain.frames[i].sp) return;

@@ -8,8 +8,8 @@ namespace forksight::symbols {
 
 // Walks from the place where the thread is now to the start of the thread. kReturnAddress of `innermost` is the exact
 // pc of the thread. If rbp is needed and not known, the size of the frame is taken from the machine code. The callers
-// that are found in this way are approximate. They are left out unless each return address is right behind a call
-// instruction.
+// that are found in this way are approximate. Such a caller is left out unless its return address is right behind a
+// call instruction.
 Walk walk_thread(AddressSpace& space, const Registers& innermost, const StackBytes& stack);
 
 }  // namespace forksight::symbols

@@ -14,8 +14,8 @@ class UnitFunctions {
  public:
   explicit UnitFunctions(Dwarf_Die unit);
 
-  // Returns the inlined calls that contain `address`, innermost first, and then the function that contains it. Empty if
-  // no function contains it.
+  // Returns the inlined calls that contain `address`, innermost first, and then the function that contains `address`.
+  // Empty if no function contains `address`.
   std::vector<Dwarf_Die> chain_at(std::uint64_t address) const;
 
  private:

@@ -14,7 +14,7 @@ struct RawFrame {
   std::uint64_t sp = 0;   // rsp of the frame
   bool is_exact = false;  // `pc` is no return address: the frame is the innermost one, or a signal interrupted it
   bool is_approximate = false;
-  bool is_line_unknown = false;  // the function is known, but it may be in any of several calls
+  bool is_line_unknown = false;  // the function is known, but not which of several calls it made
 
   std::uint64_t lookup_address() const { return is_exact ? pc : pc - 1; }
 };
