@@ -61,7 +61,7 @@ struct CiLine {
   std::string timeout;
   std::string grace = "5s";
   bool is_bare = false;
-  std::vector<std::string> ignored;  // CMD as the parser split it
+  std::vector<std::string> ignored;  // CMD as CLI11 splits it; words_after_dashes() is used instead
 };
 
 std::string check_duration(const std::string& text) {

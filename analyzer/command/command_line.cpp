@@ -49,7 +49,7 @@ std::string join(const std::vector<std::string>& words, const char* between) {
 }
 
 // Searches the line for the first word that begins with "--", is no option of this verb, and resembles an option.
-// Returns a suggestion for it, such as "; did you mean --on-hang?"; "" if there is no such word.
+// Returns a suggestion for this word, such as "; did you mean --on-hang?"; "" if there is no such word.
 std::string suggest_option(const CLI::App& verb, int argc, char** argv) {
   std::vector<std::string> known;
   for (const CLI::Option* option : verb.get_options()) {

@@ -1,4 +1,4 @@
-// Completion scripts for shells, made from the tables of the help. Each is a complete script.
+// Completion scripts for shells, made from the tables of the help. Each function render_* returns a whole script.
 #pragma once
 
 #include <string>

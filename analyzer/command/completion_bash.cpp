@@ -123,8 +123,8 @@ std::string word_lists(const std::vector<const VerbHelp*>& verbs) {
   return text + "  esac\n}\n";
 }
 
-// Returns a shell function for the words after the "--" of a verb that runs a command. It completes these words as if
-// they were a line of their own.
+// Returns a shell function for the words after the "--" of a verb that runs a command. The shell function completes
+// these words as if they were a line of their own.
 std::string command_lines(const std::vector<const VerbHelp*>& verbs) {
   std::string keys;
   for (const VerbHelp* verb : verbs) {

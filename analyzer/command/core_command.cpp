@@ -49,7 +49,8 @@ ExitStatus explain(const files::Reader& reader, const CoreLine& line) {
     return ExitStatus::kUnreadable;
   }
   model::Model model = inspect::build_model(subjects.value());
-  // The subjects are freed before the report is made: with very many threads, they take as much memory as the report.
+  // The subjects are freed before the report is made: with very many threads, the subjects take as much memory as the
+  // report.
   subjects.value().clear();
   for (std::string& limit : files::describe_dead_places()) model.limits.push_back(std::move(limit));
   if (std::string limit = symbols::debuginfod_limit(); !limit.empty()) model.limits.push_back(std::move(limit));

@@ -11,7 +11,7 @@ class App;
 
 namespace forksight {
 
-// Adds the verb. `status` has the same meaning as in add_report_command().
+// Adds the verb. If the verb was chosen and the line is valid, `status` is the exit status when the parse returns.
 void add_explain_command(CLI::App& app, int& status);
 
 // Returns the slugs of hazards that a user who typed `slug` may have meant, the nearest first.

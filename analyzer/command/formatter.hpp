@@ -1,4 +1,4 @@
-// Help begins with examples, because most readers look for them.
+// Help begins with examples, because most readers look for examples.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -1,4 +1,5 @@
-// `forksight generate`: manual pages and completions, for the build and for packagers. Help does not show it.
+// `forksight generate`: manual pages and completions, for the build and for packagers. The help does not show this
+// verb.
 #pragma once
 
 namespace CLI {

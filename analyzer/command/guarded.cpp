@@ -33,8 +33,8 @@ void note_signal(int signal, siginfo_t* info, void* /*context*/) {
   g_is_from_terminal = info->si_code == SI_KERNEL ? 1 : 0;
 }
 
-// Notes the signals that would end this process, so that they can be sent to the child. Gives SIGCHLD its default
-// action: if the caller ignores it, waitpid() does not return the status of a child.
+// Notes the signals that would end this process, so that these signals can be sent to the child. Gives SIGCHLD its
+// default action: if the caller ignores it, waitpid() does not return the status of a child.
 class ForwardedSignals {
  public:
   ForwardedSignals() {
@@ -86,8 +86,9 @@ class PassedSignal {
   bool is_over_ = false;
 };
 
-// True if this process got a signal that asks it to end, and the child has ended for that reason. Any other signal is a
-// failure of the child: it has crashed, or the kernel has ended it because there is no more memory.
+// True if this process got a signal that asks it to end, and the same signal or SIGKILL has ended the child. If another
+// signal has ended the child, the child has failed: it has crashed, or the kernel has ended it because there is no more
+// memory.
 bool is_asked_to_end(int signal) { return g_received != 0 && (signal == g_received || signal == SIGKILL); }
 
 int finish(const guard::Answer& answer, const ForwardedSignals& signals) {
@@ -117,7 +118,8 @@ int finish(const guard::Answer& answer, const ForwardedSignals& signals) {
 
 int run_guarded(const guard::Work& work, const GuardedOptions& options) {
   render::remember_terminals();
-  // If the size of files is limited (ulimit -f), a write fails, and the command says so.
+  // If SIGXFSZ is ignored, a write beyond the limit of file sizes (ulimit -f) fails, and the command reports the
+  // failure.
   ::signal(SIGXFSZ, SIG_IGN);
   const ForwardedSignals signals;
   PassedSignal passed;
@@ -125,7 +127,8 @@ int run_guarded(const guard::Work& work, const GuardedOptions& options) {
       work, {.next_signal = [&] { return passed.next(); },
              .in_child = [&] { signals.restore(); },
              .on_output = options.output == Output::kAtOnce ? write_out : std::function<bool(std::string_view)>(),
-             // A server that is asked may send debug information for many minutes.
+             // A debuginfod server may send debug information for many minutes. So there is no time limit if servers
+             // may be asked.
              .limit = symbols::may_ask_servers() ? std::nullopt : options.limit,
              .examines_processes = options.examines_processes});
   if (answer.has_child) return finish(answer, signals);
@@ -134,7 +137,7 @@ int run_guarded(const guard::Work& work, const GuardedOptions& options) {
     say_error(guard::describe_failure(answer));
     return as_int(ExitStatus::kUnreadable);
   }
-  // No child could be made. This process does nothing after the work, so it can give up the same rights.
+  // No child could be made. This process does nothing after the work, so it can give up the same rights as a child.
   (void)proc::give_up_changing({.is_server_asked = symbols::may_ask_servers()});
   return guard::run_here(work);
 }

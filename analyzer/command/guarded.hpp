@@ -11,11 +11,10 @@
 namespace forksight {
 
 enum class Output {
-  // Standard output appears when `work` has ended. Before that, the child may have written half a report, and may then
-  // be replaced by another child.
+  // Standard output appears only when `work` has ended, because a child that has written half a report may be replaced
+  // by another child.
   kAtTheEnd,
-  // Standard output appears as soon as `work` writes it. This serves for an output that may be too large for the
-  // memory.
+  // Standard output appears as soon as `work` writes it. This is for an output that may be too large for the memory.
   kAtOnce,
 };
 
@@ -26,11 +25,12 @@ struct GuardedOptions {
   std::optional<std::chrono::steady_clock::duration> limit = files::kLongestReading;
 };
 
-// Runs `work` in a child process. `work` returns an exit status, and writes to standard output and standard error. It
-// does not read standard input. Its standard error appears at once. Returns the exit status of `work`, or kUnreadable
-// if `work` crashed, if too many file systems do not answer, or if its output cannot be written. If a signal ends the
-// child, the same signal ends this process. If no process can be made, `work` runs in this process. But root reads
-// nothing in a process that has its rights: then this function says so and returns kUnreadable.
+// Runs `work` in a child process. `work` returns an exit status, and writes to standard output and standard error.
+// `work` does not read standard input. The standard error of `work` appears at once. Returns the exit status of `work`,
+// or kUnreadable if `work` crashed, if too many file systems do not answer, or if its output cannot be written. If a
+// signal ends the child, the same signal ends this process. If no process can be made, `work` runs in this process,
+// unless root runs forksight: a process with the rights of root must not read files of other users. In that case this
+// function prints an error and returns kUnreadable.
 int run_guarded(const guard::Work& work, const GuardedOptions& options = {});
 
 }  // namespace forksight

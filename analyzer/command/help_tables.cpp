@@ -93,7 +93,7 @@ const ExampleFormatter* own_formatter(const CLI::App& app) {
   return is_inherited ? nullptr : dynamic_cast<const ExampleFormatter*>(app.get_formatter().get());
 }
 
-// Returns the usage line of a verb whose table gives none.
+// Returns the usage line of a verb that has no ExampleFormatter of its own.
 std::string make_usage(const VerbHelp& verb) {
   std::string usage = "forksight " + verb.path + " [OPTIONS]";
   for (const OptionHelp& option : verb.options) {

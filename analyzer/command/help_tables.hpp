@@ -1,5 +1,5 @@
 // The help of each verb as data, read from the tables of CLI11 that parse the command line. Manual pages and
-// completions are made from this data, so that none of them needs a list of options of its own.
+// completions are made from this data, so neither needs a list of options of its own.
 #pragma once
 
 #include <string>
@@ -51,15 +51,15 @@ struct VerbHelp {
   std::string name() const { return path.substr(path.find(' ') + 1); }
 };
 
-// Leaves out verbs without a group, which the help does not show.
+// Returns the help of the command and all its verbs. Leaves out verbs without a group: the help does not show them.
 VerbHelp read_help_tables(const CLI::App& app);
 
 // Returns `root` and all verbs below it, each verb before the verbs below it.
 std::vector<const VerbHelp*> list_verbs(const VerbHelp& root);
 
 // Splits a text of the help into paragraphs. An empty line ends a paragraph. A line that begins with exactly two spaces
-// is an entry of a list: its head, then two or more spaces, then its text. A line after it that begins with more spaces
-// continues the text of the entry. All other lines are plain text.
+// is an entry of a list: its head, then two or more spaces, then its text. The following lines that begin with more
+// spaces continue the text of the entry. All other lines are plain text.
 std::vector<HelpParagraph> read_paragraphs(const std::string& text);
 
 }  // namespace forksight

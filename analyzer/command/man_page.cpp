@@ -88,7 +88,7 @@ std::string verbs(const VerbHelp& verb) {
 
 std::string options(const VerbHelp& verb) {
   std::string text;
-  // These options come under the heading OPTIONS of the page. So the group "Options" gets no heading of its own.
+  // The group "Options" gets no heading of its own, because the page already has the heading OPTIONS.
   std::string group = "Options";
   for (const OptionHelp& option : verb.options) {
     if (option.group != group) text += ".SS " + escape_roff(option.group) + "\n";
@@ -98,7 +98,8 @@ std::string options(const VerbHelp& verb) {
   return text;
 }
 
-// Returns references such as "forksight(1)" in roff, to the pages of the verbs above this one and directly below it.
+// Returns references such as "forksight(1)" in roff, to the pages of the verbs above this verb and directly below this
+// verb.
 std::string see_also(const VerbHelp& verb) {
   std::vector<std::string> names;
   for (std::string name = page_name(verb); name.find('-') != std::string::npos;) {

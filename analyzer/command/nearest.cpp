@@ -34,7 +34,7 @@ std::size_t edit_distance(std::string_view one, std::string_view other) {
 }  // namespace
 
 std::vector<std::string> find_nearest(std::string_view word, const std::vector<std::string>& known) {
-  // A word that is longer than this is no typing error, so only its beginning is compared.
+  // A word of more than kLongest bytes is no typing error. To save time, only the beginning of such a word is compared.
   constexpr std::size_t kLongest = 64;
   std::vector<std::pair<std::size_t, std::string>> ranked;
   for (const std::string& candidate : known) {

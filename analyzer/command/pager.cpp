@@ -66,7 +66,8 @@ class IgnoredSignals {
   std::array<struct sigaction, kSignals.size()> before_{};
 };
 
-// Starts the pager with `input` as its standard input, and with default signal actions. -1: it cannot be started.
+// Starts the pager with `input` as its standard input, and with default signal actions. Returns -1 if the pager cannot
+// be started.
 pid_t start(const std::string& pager, int input, int other_end) {
   posix_spawn_file_actions_t files;
   posix_spawnattr_t attributes;

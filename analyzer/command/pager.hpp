@@ -7,7 +7,8 @@ namespace forksight {
 
 // Shows the text in a pager if standard output is a terminal that has fewer lines than the text. The pager is the
 // command in the environment variable PAGER, else `less` if it is installed. In all other cases, calls write_out(). If
-// the text could not be written, prints an error and returns false. A reader who leaves the pager early is no error.
+// the text could not be written, prints an error and returns false. If a reader leaves the pager early, this counts as
+// success.
 bool write_paged(std::string_view text);
 
 }  // namespace forksight

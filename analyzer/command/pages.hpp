@@ -7,7 +7,7 @@
 namespace forksight {
 
 struct Page {
-  std::string_view name;  // the name of its file, without the extension
+  std::string_view name;  // the name of the page's file, without the extension
   std::string_view text;
 };
 

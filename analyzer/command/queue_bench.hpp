@@ -1,5 +1,5 @@
-// Measures how long a message takes on this machine, by a queue and by a pipe. This is for users who ask whether a
-// queue is worth its cost. bench/ compares the queue with other libraries.
+// Measures how long a message takes on this machine, by a queue and by a pipe. The measurement is for users who ask
+// whether a queue is worth its cost. bench/ compares the queue with other libraries.
 #pragma once
 
 #include <string>

@@ -127,7 +127,7 @@ void add_queue_argument(CLI::App& verb, QueueLine& line) {
   verb.add_option("QUEUE", line.what, "A pid, a name, or /proc/PID/fd/N")->required()->type_name("");
 }
 
-// The caller may look at this file, even if it turns out not to be a queue.
+// Notes that the caller has named this file. So the file may be opened even if it turns out not to be a queue.
 void name_queue(const std::string& what) {
   files::name_path(what.starts_with("/proc/") ? what : "/dev/shm" + queue_name(what));
 }

@@ -1,5 +1,5 @@
-// forksight queue: what is in a shared-memory queue and who holds it; queues that were left behind; what a message
-// costs on this machine.
+// `forksight queue`: shows what is in a shared-memory queue and who holds it. Removes queues that were left behind.
+// Measures what a message costs on this machine.
 #pragma once
 
 namespace CLI {

@@ -38,11 +38,13 @@ ipc::result<ipc::snapshot> look_behind(const fs::path& link) {
 ipc::result<ipc::snapshot> look_at_name(const std::string& name) {
   struct stat status {};
   const bool is_there = ::lstat(("/dev/shm" + name).c_str(), &status) == 0;
-  // shm_open() would open a FIFO without waiting for its other end, but the process at the other end would notice this.
+  // shm_open() would open a FIFO without waiting for its other end, but the process at the other end would notice that
+  // the FIFO was opened.
   if (is_there && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode))) {
     return failure(ipc::errc::untrusted, fmt::format("{}: {}", name, files::reason_of(EINVAL)));
   }
-  // A process that has given up its user cannot open the file by itself.
+  // A process that has given up its user (guard/child.hpp) may not open the file. look_behind() asks another process to
+  // open it.
   if (is_there && S_ISREG(status.st_mode) && files::has_opener()) return look_behind("/dev/shm" + name);
   return ipc::inspect(name);
 }

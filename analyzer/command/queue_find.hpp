@@ -17,8 +17,8 @@ std::string queue_name(const std::string& name);
 // no queue was found.
 ipc::result<std::vector<ipc::snapshot>> find_queues(const files::Reader& reader, const std::string& what);
 
-// Attaches as a caretaker to the queues that `what` names. Returns all of them, or the reason why this failed for one
-// of them.
+// Attaches to the queues that `what` names. The role is caretaker: this process only takes or requeues parked messages.
+// Returns all queues, or the reason why one queue could not be attached.
 ipc::result<std::vector<ipc::queue>> attach_queues(const std::string& what);
 
 }  // namespace forksight

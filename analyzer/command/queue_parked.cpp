@@ -45,8 +45,8 @@ std::string temporary_name() {
   return fmt::format(".forksight-drain-{}-{}-{}", getpid(), now.tv_sec, now.tv_nsec);
 }
 
-// Adds files to one folder. Holds a descriptor of the folder, so it still adds to the same folder if somebody renames
-// that folder.
+// Adds files to one folder. Holds a descriptor of the folder, so files go to the same folder even if somebody renames
+// it.
 class DrainFolder {
  public:
   DrainFolder(int fd, std::string path) : folder_(fd), path_(std::move(path)), temporary_(temporary_name()) {}

@@ -7,7 +7,7 @@ class App;
 
 namespace forksight {
 
-// Adds the verb. If it was chosen and the line is valid, the report has been written when the parse returns, and
+// Adds the verb. If the verb was chosen and the line is valid, the report has been written when the parse returns, and
 // `status` is the exit status (exit_status.hpp).
 void add_report_command(CLI::App& app, int& status);
 

@@ -50,7 +50,7 @@ struct RunLine {
   std::string keep;
   std::string format = "text";
   std::string fail_on = "likely";
-  std::vector<std::string> ignored;  // CMD as the parser split it
+  std::vector<std::string> ignored;  // CMD as CLI11 splits it; words_after_dashes() is used instead
 };
 
 const std::map<std::string, OnHang> kOnHang{{"report", OnHang::kReport}, {"kill", OnHang::kKill}};

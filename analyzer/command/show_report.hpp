@@ -15,8 +15,7 @@ class App;
 
 namespace forksight {
 
-// Selects the processes for which a text report shows what they wait for. A JSON document shows the waits of all
-// processes.
+// Selects the processes whose waits a text report shows. A JSON document shows the waits of all processes.
 enum class ShownWaits {
   kUnexplained,  // processes that hang and that no finding explains
   kAll,          // all processes that no finding is about
@@ -29,7 +28,7 @@ struct ReportStyle {
 };
 
 struct ReportContents {
-  OutsideFindings outside = {};  // findings that a run made from outside, because its traces do not show them
+  OutsideFindings outside = {};  // findings that a run made when it examined living processes
   ShownWaits waits = ShownWaits::kUnexplained;
   std::vector<std::string> locals = {};  // lines about the variables of Python frames; only a text shows them
 };

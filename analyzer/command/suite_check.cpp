@@ -47,7 +47,7 @@ struct CheckLine {
   std::string fail_on = "likely";
   std::string format = "text";
   std::string keep;
-  std::vector<std::string> ignored;  // CMD as the parser split it
+  std::vector<std::string> ignored;  // CMD as CLI11 splits it; words_after_dashes() is used instead
   std::vector<std::string> command;
 };
 

@@ -1,4 +1,4 @@
-// forksight suite check: fork tests of other people's libraries.
+// `forksight suite check`: runs fork tests of the user's own libraries (suite/fork_test.hpp).
 #pragma once
 
 namespace CLI {

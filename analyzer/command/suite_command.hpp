@@ -11,7 +11,7 @@ class App;
 
 namespace forksight {
 
-// Adds the verb. `status` has the same meaning as in add_report_command().
+// Adds the verb. If the verb was chosen and the line is valid, `status` is the exit status when the parse returns.
 void add_suite_command(CLI::App& app, int argc, const char* const* argv, int& status);
 
 // The options that `suite list` and `suite run` have in common.

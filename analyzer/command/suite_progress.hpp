@@ -1,5 +1,6 @@
 // Shows the progress of the suite on standard error. On a terminal, one line changes while cases run, and each bad case
-// gets a line of its own. If standard error is no terminal, each case gets a line, or with `only_bad` each bad case.
+// gets a line of its own. If standard error is no terminal, each case gets a line. With `only_bad`, only a bad case
+// gets a line.
 #pragma once
 
 #include <chrono>

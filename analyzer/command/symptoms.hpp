@@ -1,4 +1,4 @@
-// The sections of docs/symptoms.md, and the search in them and in the hazard pages.
+// The sections of docs/symptoms.md, and the search in these sections and in the hazard pages.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ struct Symptom {
   std::string text;   // in Markdown, as on the page
 };
 
-// Returns the sections of the page in its order. "## TITLE" begins a section.
+// Returns the sections in the order of the page. "## TITLE" begins a section.
 std::vector<Symptom> read_symptoms(std::string_view page);
 
 struct Found {

@@ -72,7 +72,7 @@ void add_trace_command(CLI::App& app, int& status) {
       ->group("What comes out");
   all->callback([line, &status] {
     files::name_path(line->file.string());
-    // Whoever reads the output may take it slowly.
+    // There is no time limit, because the program that reads the output may be slow.
     status = run_guarded([&](const files::Reader& reader) { return as_int(show_all(reader, *line)); },
                          {.output = Output::kAtOnce, .limit = {}});
   });

@@ -117,7 +117,8 @@ ExitStatus explain(const files::Reader& reader, const WhyLine& line) {
     inspect::LiveTreeOptions options = line.options;
     options.others.assign(keys.begin() + 1, keys.end());
     options.stop = !line.no_stop;
-    // With --all, most processes are idle and healthy. Their stacks would fill the report, so they are not looked up.
+    // With --all, most processes are idle and healthy. The stacks of these processes would fill the report, so these
+    // stacks are not looked up.
     options.of_idle = !line.all;
     options.progress = [&](std::size_t done, std::size_t total) { progress.show(done, total); };
     auto tree = inspect::look_at_tree(reader, keys.front().pid, options);

@@ -1,4 +1,4 @@
-// forksight why: explain a process tree that hangs already.
+// `forksight why`: explains a process tree that hangs already.
 #pragma once
 
 namespace CLI {

@@ -27,7 +27,7 @@ std::optional<std::int32_t> parse_id(const std::string& word) {
   return id;
 }
 
-// Finds this process and its ancestors. A user who asks for a name or for all processes does not mean these.
+// Finds this process and its ancestors. A user who asks for a name or for all processes does not mean these processes.
 std::set<std::int32_t> find_self_and_ancestors() {
   std::set<std::int32_t> found{::getpid()};
   for (auto stat = proc::read_stat(::getpid()); stat && stat->ppid > 0 && found.insert(stat->ppid).second;)
@@ -42,8 +42,8 @@ bool is_ours(const std::string& status) {
   return user == static_cast<std::int64_t>(proc::caller());
 }
 
-// True if this is the name of the process, of its program, or of the script that an interpreter runs, as in
-// `python3 /usr/bin/gunicorn app`.
+// True if `name` is the name of the process, of its program, or of the script that an interpreter runs, as in `python3
+// /usr/bin/gunicorn app`.
 bool has_name(std::int32_t pid, const proc::Stat& stat, const std::string& name) {
   if (stat.comm == name.substr(0, kMostOfName) || model::base_name(proc::read_exe(pid)) == name) return true;
   const std::vector<std::string> words = proc::read_cmdline(pid);
@@ -68,8 +68,8 @@ std::vector<proc::ProcessKey> find_processes(Owner owner,
   return found;
 }
 
-// Leaves out each process that descends from another one of `keys`, because both are examined together. A process that
-// occurs several times in `keys` occurs once in the result.
+// Leaves out each process that descends from another process of `keys`, because both are examined together. A process
+// that occurs several times in `keys` occurs once in the result.
 std::vector<proc::ProcessKey> find_roots(const std::vector<proc::ProcessKey>& keys) {
   std::set<std::int32_t> chosen;
   for (const proc::ProcessKey& key : keys) chosen.insert(key.pid);
