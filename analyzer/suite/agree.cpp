@@ -33,8 +33,8 @@ std::string without_numbers(const std::string& text) {
   return plain;
 }
 
-// Returns the file of a library, with links resolved. `run` has the name that the loader uses for a library, `why` has
-// the name that the kernel uses.
+// Returns the file of a library, with links resolved. A finding of `run` has the name that the loader uses for the
+// library. A finding of `why` has the name that the kernel uses.
 std::string file_of(const std::string& library) {
   std::error_code error;
   const std::filesystem::path file = std::filesystem::canonical(library, error);
@@ -50,8 +50,9 @@ bool has_frame(const model::Stack& stack, const model::Frame& frame) {
 
 bool is_named(const model::Frame& frame) { return !frame.function.empty() && frame.line > 0; }
 
-// True if the finding of `run` may be about the same hang as that of `why`. The rules need not be equal: `run` saw what
-// happened before the hang, so it may name another cause that is more precise. That cause must be at least as certain.
+// True if the finding `run` may be about the same hang as the finding `why`. The rules need not be equal: `forksight
+// run` saw what happened before the hang, so `run` may name a more precise cause. That cause must be at least as
+// certain as the cause in `why`.
 bool may_be_told_as(const Finding& why, const Finding& run) {
   return run.rule == why.rule || (run.fork && run.cause >= why.cause && run.harm >= why.harm);
 }
@@ -65,8 +66,8 @@ class View {
     text("the thread", why_.thread_name, run_.thread_name);
     if (run_.rule != why_.rule) return std::move(lines_);
     if (run_.fingerprint != why_.fingerprint) miss("the fingerprint", why_.fingerprint, run_.fingerprint);
-    // Only the frames of the program itself are compared. The frames that they call differ, because the hooks of the
-    // shim are among these frames.
+    // Only the frames of the program itself are compared. The inner frames differ, because only `run` has the hooks of
+    // the shim among them.
     const auto [first, last] = words::find_user_part(why_.stack);
     for (std::size_t i = first; i < last; ++i) {
       const model::Frame& frame = why_.stack.frames[i];
@@ -83,7 +84,8 @@ class View {
         fmt::format("  {}: {}: why says {}, run says {}", why_.rule, what, why, run.empty() ? "nothing" : run));
   }
   void text(const char* what, const std::string& why, const std::string& run) {
-    // The text of `run` may be longer. For example, only `run` can add "(1st of 2)", because it saw all registrations.
+    // The text of `run` may be longer. For example, only `run` can add "(1st of 2)", because only `run` saw all
+    // registrations.
     if (!why.empty() && !without_numbers(run).starts_with(without_numbers(why))) miss(what, why, run);
   }
 
@@ -92,14 +94,14 @@ class View {
     const Culprit& run = run_.culprit;
     // The name of a temporary file or semaphore differs between runs.
     if (why.kind == CulpritKind::kLock && why.name.find("semaphore sem.") == std::string::npos) {
-      // " (heap)" is not compared: only `why` can add it, because it reads the memory.
+      // " (heap)" is not compared: only `why` can add this word, because only `why` reads the memory.
       const std::string name = why.name.substr(0, why.name.find(" (heap)"));
       text("the culprit", name, run.name);
     }
     if (!why.library.empty() && why.kind == CulpritKind::kLock && file_of(why.library) != file_of(run.library))
       miss("its library", why.library, run.library);
     if (why.kind != CulpritKind::kLock) return;
-    // A stack that shows where the holder is now is not compared, because only `why` has such a stack.
+    // If the stack shows where the holder is now, the stack is not compared, because only `why` has such a stack.
     if (why.stack.known() && !why.is_now && !run.stack.known())
       miss("its stack", why.stack.frames.front().function, "");
     if (!why.holder) return;

@@ -1,5 +1,5 @@
 // Compares what `forksight run` reports about a hang with what `forksight why` reports. `run` has watched the program
-// from the start, so it must know at least as much.
+// from the start, so `run` must know at least as much as `why`.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace forksight::suite {
 
-// Returns one line for each fact that `why` reports and `run` does not report. No lines mean that they agree. The
+// Returns one line for each fact that `why` reports and `run` does not report. If there are no lines, both agree. The
 // findings come from two runs of one program, so pids, tids and addresses differ.
 std::vector<std::string> compare_views(const std::vector<Finding>& run, const std::vector<Finding>& why);
 

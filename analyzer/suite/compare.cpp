@@ -59,8 +59,8 @@ bool is_same(const model::Frame& got, const ExpectedFrame& want) {
   return plain(got.function) == want.function && base(got.file) == want.file && got.line == want.line;
 }
 
-// Compares a stack with the expected frames. Of the frames in the files that the expected frames name, the innermost
-// frames must be the expected ones, without gaps.
+// Compares a stack with the expected frames. Only frames in the source files of the expected frames count. The
+// innermost of these frames must be the expected frames, without gaps.
 Lines compare_stack(const Finding& finding, const std::string& name, const std::vector<ExpectedFrame>& expected) {
   const model::Stack& stack = actual_stack(finding, name);
   std::set<std::string> files;

@@ -1,5 +1,5 @@
-// Compares the findings of a report with the expectations of a case. Each difference is one line of text. No lines mean
-// that they agree.
+// Compares the findings of a report with the expectations of a case. Each difference is one line of text. If there are
+// no lines, the findings are as expected.
 #pragma once
 
 #include <string>
@@ -10,15 +10,15 @@
 
 namespace forksight::suite {
 
-// Compares findings with the expected ones. Each expected finding must occur once, and there must be no other finding.
+// Compares findings with the expected findings. Each expected finding must occur once, and there must be no other
+// finding.
 std::vector<std::string> compare_findings(const std::vector<Finding>& findings,
                                           const std::vector<ExpectedFinding>& expected);
 
-// Compares the findings of a run whose options change how the program ends. The findings must be the expected ones,
+// Compares the findings of a run whose options change how the program ends. The findings must be those of `expected`,
 // each with the outcome ExpectedRun::outcome. If that outcome is "none", there must be no finding, because the hazard
 // does not occur with these options. If ExpectedRun::rule is set, the findings of `expected` do not count: there must
-// be exactly one finding, of that rule. Each text of ExpectedRun::says must occur in the sentences of the findings. One
-// finding that has the text is enough.
+// be exactly one finding, of that rule. Each text of ExpectedRun::says must occur in the sentences of some finding.
 std::vector<std::string> compare_ended(const std::vector<Finding>& findings,
                                        const std::vector<ExpectedFinding>& expected, const ExpectedRun& run);
 

@@ -47,7 +47,7 @@ std::optional<ExpectLine> parse_line(std::string_view text) {
   return line;
 }
 
-// Returns the name in a MARK comment at the end of the line; nullopt if the line has none.
+// Returns the name in a MARK comment at the end of the line; nullopt if the line has no such comment.
 std::optional<std::string> parse_mark(std::string_view text) {
   constexpr std::string_view kMark = "MARK:";
   for (std::size_t at = text.find(kMark); at != std::string_view::npos; at = text.find(kMark, at + 1)) {

@@ -128,9 +128,9 @@ std::string without_position(const std::string& culprit) {
   return is_position ? culprit.substr(0, open) : culprit;
 }
 
-// Returns the finding that `why` must make if `run` must make `finding`. `why` did not watch the process. So it does
-// not know where a lock was taken, where a pool was made, or how many handlers there are. And it names a library by its
-// file.
+// Returns the finding that `why` must make if `run` must make `finding`. `why` did not watch the process. So `why` does
+// not know where a lock was taken, where a pool was made, or how many handlers there are. `why` names a library by the
+// name of its file.
 ExpectedFinding from_outside(const ExpectedFinding& finding) {
   ExpectedFinding outside{finding.rule, finding.certainty, finding.outcome, finding.fields, {}};
   for (auto& [key, value] : outside.fields) {
@@ -224,7 +224,7 @@ Result<Words> read_options(const std::vector<ExpectLine>& lines) {
 }
 
 // Returns the expectations of the repaired variant, which do not depend on those of the broken variant: the program
-// ends well, and no finding is reported. For each EXPECT-CURED(repaired) line of its source, the program is also run
+// ends well, and no finding is reported. For each EXPECT-CURED(repaired) line of the source, the program is also run
 // with the cures that the line names. The program does not need these cures, so they must change nothing.
 Result<Expectations> read_repaired(const std::vector<ExpectLine>& lines) {
   Expectations expected;

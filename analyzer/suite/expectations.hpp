@@ -25,10 +25,11 @@ struct ExpectedFinding {
   std::vector<std::pair<std::string, std::vector<ExpectedFrame>>> stacks;  // culprit, stack, fork; innermost first
 };
 
-// A run whose options change how the program ends. The program must end well unless the line says something else.
+// A run whose options change how the program ends (EXPECT-CURED and EXPECT-RUN lines). The program must end well,
+// unless an EXPECT-RUN line says something else.
 struct ExpectedRun {
   std::vector<std::string> options;
-  std::vector<std::string> printed;  // whole lines that its standard output must have
+  std::vector<std::string> printed;  // whole lines that the program must print
   std::string outcome = "cured";     // the outcome of all findings; "none": there must be no finding
   int status = 0;
   std::vector<std::string> says;  // texts that the sentences of the findings must contain

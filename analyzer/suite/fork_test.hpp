@@ -36,8 +36,8 @@ struct CheckOptions {
 // Returns the scenes of `command`. An error if `command` is not a fork test.
 Result<std::vector<Scene>> list_scenes(const std::vector<std::string>& command, const CheckOptions& options);
 
-// Runs one scene. The calling process must be a subreaper. It must have no children when it calls this function, which
-// kills all its descendants in the end. No process is left behind. If `scene` has no name, the function runs `command`
+// Runs one scene. The calling process must be a subreaper without children. In the end, the function kills all
+// descendants of the calling process, so no process is left behind. If `scene` has no name, the function runs `command`
 // without telling it which scene to play.
 SceneResult play_scene(const std::vector<std::string>& command, const Scene& scene, const CheckOptions& options);
 

@@ -102,8 +102,8 @@ class Judge {
     add("why", command, compare_said(said, expected_.why), start);
   }
 
-  // Judges what `core` reports about a core of the process that hangs. This is the descendant with the highest pid, or
-  // the program itself if it has no descendant.
+  // Judges what `core` reports about a core of the process that hangs. The descendant with the highest pid counts as
+  // the process that hangs. If there is no descendant, the program itself counts.
   void judge_core(const Program& program, const fs::path& folder) {
     const Clock::time_point start = Clock::now();
     std::vector<pid_t> alive = find_alive();

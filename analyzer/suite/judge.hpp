@@ -1,5 +1,5 @@
 // Runs one case and judges what forksight reports about it. First the case runs without forksight, and `why` and `core`
-// explain it while it hangs. Then it runs under `forksight run`, without and with cures.
+// explain it while it hangs. Then the case runs under `forksight run`, without and with cures.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// cases.json: the cases of a suite, as they were built. All paths in it are relative to its folder:
-// cases.json, bin/PROGRAM, src/FOLDER/SOURCE.
+// cases.json: the cases of a suite, as they were built. The folder of a suite contains cases.json, bin/PROGRAM and
+// src/FOLDER/SOURCE. All paths in cases.json are relative to this folder.
 #pragma once
 
 #include <filesystem>
@@ -41,8 +41,8 @@ Result<std::filesystem::path> find_suite();
 
 // True if the case is a control: neither `run` nor `why` may report a finding.
 bool is_control(const Expectations& expected);
-// Returns the findings that `forksight run` must report. If it must report no finding although the bare program hangs,
-// returns the findings that `forksight why` must report.
+// Returns the findings that `forksight run` must report. If `run` must report no finding although the bare program
+// hangs, returns the findings that `forksight why` must report.
 const std::vector<ExpectedFinding>& findings_of(const Expectations& expected);
 
 }  // namespace forksight::suite

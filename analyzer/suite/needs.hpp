@@ -1,4 +1,4 @@
-// Finds out, before a case is run, which things that the case needs are missing on this machine.
+// Finds out, before a case is run, whether this machine lacks anything that the case needs.
 #pragma once
 
 #include <filesystem>
@@ -18,7 +18,8 @@ struct Missing {
 // loader goes to `folder`.
 std::optional<Missing> find_missing(const Case& one, const std::filesystem::path& folder);
 
-// Returns the reason why a process on this machine may not examine a process that it did not start. "" if it may.
+// Returns the reason why a process on this machine may not examine a process that it did not start. Returns "" if the
+// process may do so.
 std::string find_trace_refusal();
 
 }  // namespace forksight::suite

@@ -1,5 +1,5 @@
-// Finds, describes and ends the descendants of this process. This process is their subreaper, so it keeps a descendant
-// whose parent ends. These functions send signals to no other process.
+// Finds, describes and ends the descendants of this process. This process is their subreaper, so this process keeps a
+// descendant whose parent ends. These functions send signals to no other process.
 #pragma once
 
 #include <sys/types.h>
@@ -11,7 +11,8 @@
 
 namespace forksight::suite {
 
-// Makes this process a subreaper: descendants whose parent ends become its children. False if the kernel refuses.
+// Makes this process a subreaper: a descendant whose parent ends becomes a child of this process. False if the kernel
+// refuses.
 bool become_reaper();
 
 // Returns the pids of all descendants of this process, zombies included.
@@ -27,7 +28,8 @@ std::vector<std::string> describe_stacks(const std::filesystem::path& folder);
 // not been sent SIGKILL before, or if a process does not end.
 bool end_descendants(const std::function<void(pid_t, int)>& reaped);
 
-// After this call, SIGTERM asks this process to stop: then every wait of Program ends early.
+// After this call, SIGTERM does not end this process. Instead, is_stopped() becomes true, and every wait of Program
+// ends early.
 void end_waits_at_sigterm();
 bool is_stopped();
 

@@ -45,7 +45,7 @@ class Program {
   void kill();
   // Asks the program to end (SIGTERM).
   void terminate();
-  // Kills and reaps all descendants of this process. True if any of them still lived.
+  // Kills and reaps all descendants of this process. True if any descendant still lived.
   bool end_all();
 
  private:

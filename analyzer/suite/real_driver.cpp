@@ -28,7 +28,7 @@ Function find(void* library, const char* name) {
   return reinterpret_cast<Function>(::dlsym(library, name));
 }
 
-// Returns kGood and the path of the library, or the reason why it cannot be used.
+// Returns kGood and the path of the library, or the reason why the library cannot be used.
 std::string ask_here(const char* candidate) {
   void* const library = ::dlopen(candidate, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return ::dlerror();

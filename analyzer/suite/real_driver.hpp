@@ -11,7 +11,8 @@ struct RealDriver {
   std::string reason;             // why no driver was found
 };
 
-// Asks each candidate in a separate process, because a driver may hang and changes the process that loads it.
+// Asks each candidate in a separate process, because a driver may hang, and because a driver changes the process that
+// loads it.
 RealDriver find_real_driver();
 
 }  // namespace forksight::suite

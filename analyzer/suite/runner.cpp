@@ -33,7 +33,8 @@ constexpr auto kGrace = 15s;  // the time between SIGTERM and SIGKILL
 volatile std::sig_atomic_t g_is_interrupted = 0;
 void note_interrupt(int) { g_is_interrupted = 1; }
 
-// SIGINT, SIGTERM and SIGHUP end the run. They are blocked except inside of ppoll(), so that none is missed.
+// SIGINT, SIGTERM and SIGHUP end the run. These signals are blocked except inside of ppoll(), so that no signal is
+// missed.
 class Signals {
  public:
   Signals() {
@@ -70,7 +71,7 @@ double weight_of(const Entry& entry) {
 }
 
 struct Worker {
-  std::size_t index = 0;  // the index of the entry that it runs
+  std::size_t index = 0;  // the index of the entry that the worker runs
   pid_t pid = -1;
   int pipe = -1;
   std::string text;
@@ -246,7 +247,7 @@ class Runner {
          strays = find_strays(workers_)) {
       for (const pid_t pid : strays) {
         ::kill(pid, SIGKILL);
-        ::waitpid(pid, nullptr, WNOHANG);  // no effect if it still runs, or if its parent is another process
+        ::waitpid(pid, nullptr, WNOHANG);  // no effect if the stray still runs, or has another parent
       }
       pause_for(10ms);
     }

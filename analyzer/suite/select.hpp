@@ -30,9 +30,9 @@ struct Selected {
   std::vector<Entry> entries;
   SelectError error;  // its message is empty if there is no error
 };
-// If `all` is set, as for a list, the result also contains cases with a label. Otherwise it contains such a case only
-// if the user gave its whole name or its label. It is an error if no case has a given name, folder or label, if no case
-// matches the whole filter, or if the expectations in a source are invalid.
+// If `all` is set, as for a list, the result also contains cases with a label. Otherwise the result contains such a
+// case only if the user gave the whole name or the label of the case. It is an error if no case has a given name,
+// folder or label, if no case matches the whole filter, or if the expectations in a source are invalid.
 Selected select(const Suite& suite, const Filter& filter, bool all);
 
 }  // namespace forksight::suite

@@ -10,9 +10,9 @@
 
 namespace forksight::suite {
 
-// Blanks separate words. Blanks inside of '...' and "..." do not. A backslash takes its special meaning from the next
-// character: outside of quotes from each character, inside of "..." from a quotation mark and a backslash. Inside of
-// '...' it is an ordinary character. A quote that is not closed is an error. Nothing is expanded.
+// Blanks separate words, except inside of '...' and "...". After a backslash, the next character is an ordinary
+// character. Inside of "...", this is so only for a quotation mark and a backslash. Inside of '...', the backslash
+// itself is an ordinary character. A quote that is not closed is an error. Nothing is expanded.
 Result<std::vector<std::string>> split_words(std::string_view line);
 
 // Makes a line that a shell reads as these words.

@@ -28,7 +28,7 @@ std::string describe_verdict(const std::vector<ExpectedFinding>& findings, const
 bool hangs(const Expectations& expected) { return expected.bare == "hang" || expected.bare == "spin"; }
 
 // Lists the runs that the case asks for. Each run is shown by its options, with `mark` before and after them. If the
-// expected outcome is not "cured", it follows in brackets.
+// expected outcome is not "cured", the outcome follows in brackets.
 std::string describe_runs(const Expectations& expected, const char* mark) {
   std::vector<std::string> runs;
   for (const ExpectedRun& run : expected.runs) {

@@ -33,7 +33,7 @@ std::string run_as_tap(const RunView& run);
 bool is_bad(const CaseResult& result, bool is_strict);
 std::string describe_totals(const RunView& run);             // "3 cases: 2 ok, 1 red, in 4.1 s"
 std::vector<std::string> explain(const CaseResult& result);  // everything about a case that is not green
-std::string first_line(const CaseResult& result);            // the same in one line; "" if the case is green
+std::string first_line(const CaseResult& result);            // what is wrong, in one line; "" if the case is green
 std::string repeat_command(const CaseResult& result);
 std::vector<std::string> list_rules(const Expectations& expected);
 

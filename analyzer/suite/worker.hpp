@@ -10,7 +10,7 @@
 namespace forksight::suite {
 
 // Judges the case in this process, which becomes a subreaper. Returns the result as a text for read_result(). After
-// SIGTERM it stops early and returns the results so far.
+// SIGTERM, the function stops early and returns the results so far.
 std::string work(const Entry& entry, const JudgeOptions& options);
 
 // False if the text is not a complete result.
