@@ -1,6 +1,6 @@
 // Limits for reading data that other users control. A limit is far above what honest programs need. The report says
-// what was left out because of a limit. The table in docs/security.md is made from this file by budgets_doc.py: it has
-// a row for each constant, with the first sentence of the comment above it.
+// what was left out because of a limit. budgets_doc.py makes the table in docs/security.md from this file. The table
+// has a row for each constant, with the first sentence of the comment above the constant.
 #pragma once
 
 #include <chrono>
@@ -9,17 +9,17 @@
 
 namespace forksight::files {
 
-// The memory of the process that reads. The limits below keep it far smaller. This one is for what nobody has thought
-// of.
+// The memory of the process that reads. The other limits keep the memory far smaller. This limit is for cases that
+// nobody has thought of.
 inline constexpr std::uint64_t kMaxReaderBytes = std::uint64_t{8} << 30U;
 
 // How long the process that reads may work for a command. Reading the largest cores and process trees takes seconds.
 inline constexpr std::chrono::minutes kLongestReading{5};
 // How long a call for a file may block before its file system counts as one that does not answer.
 inline constexpr std::chrono::seconds kLongestCall{2};
-// File systems that do not answer and are left out. With more of them, the command gives up.
+// File systems that do not answer and are left out. If more file systems do not answer, the command gives up.
 inline constexpr std::size_t kMaxDeadPlaces = 4;
-// How long `run` waits until it knows which libc a process has. Without the answer, it proves less.
+// How long `run` waits until it knows which libc a process has. Without the answer, `run` proves less.
 inline constexpr std::chrono::seconds kLongestLibcReading{10};
 // How long `run` examines what the threads of an idle job wait for. Without the answer, the waits are not shown.
 inline constexpr std::chrono::seconds kLongestIdleReading{5};
@@ -63,9 +63,9 @@ inline constexpr std::uint64_t kMaxSections = 65'280;
 // The size of the names of all sections of an ELF file.
 inline constexpr std::uint64_t kMaxSectionNameBytes = std::uint64_t{16} << 20U;
 // The size of all notes of a program or library together. The notes in its section headers and those in its program
-// headers are summed separately. Programs have some hundred bytes.
+// headers are summed separately. Honest programs have some hundred bytes of notes.
 inline constexpr std::uint64_t kMaxNoteBytes = std::uint64_t{4} << 20U;
-// Call frame information of one file (.eh_frame, .debug_frame). Libraries of 1 GB have up to 60 MB.
+// Call frame information of one file (.eh_frame, .debug_frame). Libraries of 1 GB have up to 60 MB of it.
 inline constexpr std::uint64_t kMaxFrameBytes = std::uint64_t{192} << 20U;
 // The index from addresses to units (.debug_aranges), which libdw reads as a whole.
 inline constexpr std::uint64_t kMaxAddressIndexBytes = std::uint64_t{64} << 20U;

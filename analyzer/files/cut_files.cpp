@@ -26,7 +26,8 @@ void replace_page(int signal, siginfo_t* info, void*) {
   if (is_cut) {
     g_was_cut = true;
   } else {
-    // The instruction is tried again. Then SIGBUS ends the process, as without this handler.
+    // After this handler, the processor tries the instruction again. Then SIGBUS ends the process, as without this
+    // handler.
     ::signal(signal, SIG_DFL);
   }
   errno = error;

@@ -6,7 +6,7 @@
 namespace forksight::files {
 
 // After this call, a page that a file has lost reads as zeros. Every reader of hostile files copes with such zeros.
-// This function does nothing if the program has a SIGBUS handler of its own. Call it before threads exist.
+// This function does nothing if the program has a SIGBUS handler of its own. Call this function before threads exist.
 void read_lost_pages_as_zeros();
 
 // True if forksight has read a page that its file had lost.

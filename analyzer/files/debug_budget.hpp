@@ -1,4 +1,5 @@
-// Decides whether libdw may read a file with debug information, and charges the budget of the whole run for it.
+// Decides whether libdw may read a file with debug information. If libdw may read it, charges a budget that all such
+// files of one run of the command share.
 #pragma once
 
 #include <string>

@@ -27,7 +27,7 @@ std::uint64_t capped_sum(std::uint64_t one, std::uint64_t other) {
   return other > UINT64_MAX - one ? UINT64_MAX : one + other;
 }
 
-// Returns the unpacked size that the section's own header claims. libelf believes this number. 0: the section is not
+// Returns the unpacked size that the section's own header claims. libelf trusts this size. 0: the section is not
 // compressed.
 std::uint64_t read_unpacked_size(int fd, const ElfSection& section, std::uint64_t flags) {
   if ((flags & SHF_COMPRESSED) != 0) {

@@ -1,5 +1,5 @@
-// Reads the tables of an ELF file with pread, before libelf and libdw read the file. The numbers in the headers decide
-// how much these libraries read, unpack and keep. The file is hostile input.
+// Reads the tables of an ELF file with pread, before libelf and libdw read the file. The file is hostile input, and the
+// numbers in its headers decide how much these libraries read, unpack and keep.
 #pragma once
 
 #include <elf.h>
@@ -42,11 +42,11 @@ Result<ElfTables> read_tables(int fd);
 // Reads the build-id from the notes of the file. Empty: the file has no build-id.
 std::vector<std::uint8_t> read_build_id(int fd, const ElfTables& tables);
 
-// Finds the build-id in a segment or section of notes. Empty: there is none.
+// Finds the build-id in a segment or section of notes. Empty: there is no build-id.
 std::vector<std::uint8_t> find_build_id(std::span<const std::byte> notes, std::uint64_t alignment);
 
-// Returns the unpacked size of .gnu_debugdata. nullopt: it is more than kMaxMiniDebugBytes, or the section cannot be
-// unpacked.
+// Returns the unpacked size of .gnu_debugdata. nullopt: the size is more than kMaxMiniDebugBytes, or the section cannot
+// be unpacked.
 std::optional<std::uint64_t> find_mini_debug_bytes(int fd, const ElfSection& section);
 
 }  // namespace forksight::files

@@ -1,5 +1,6 @@
-// The files and folders that the caller of the command has named: cores, traces, the folder of a run, queues. Only
-// these may be opened whatever they contain (guard/opener.hpp).
+// The files and folders that the caller of the command has named: cores, traces, the folder of a run, queues. If root
+// runs forksight, the opener (guard/opener.hpp) opens these files whatever they contain. The opener opens another file
+// only if it is a program, a library, a debug file or a queue.
 #pragma once
 
 #include <string>
@@ -8,16 +9,17 @@
 
 namespace forksight::files {
 
-// Notes a path of the command line. Call it before a process is started that reads the file.
+// Notes a path of the command line. Call this function before the process that reads the file is started.
 void name_path(std::string path);
 
 struct NamedPlace {
   std::string named;  // the path that the caller has named
-  std::string rest;   // the part of the asked path after it; "" for the named path itself
+  std::string rest;   // the part of the path after `named`; "" for the named path itself
 };
-// The named paths to which this path is equal, or below which it is. A path with ".." is below none.
+// Returns each named path that is equal to `path`, or that is a folder above `path`. If the part of `path` below a
+// named folder contains "..", that folder does not count.
 std::vector<NamedPlace> find_named_places(std::string_view path);
-// True for a named path, and for a path below a named folder that contains no "..".
+// True if find_named_places() finds a place for this path.
 bool is_named_path(std::string_view path);
 
 }  // namespace forksight::files

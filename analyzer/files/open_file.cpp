@@ -66,8 +66,8 @@ class Walker {
   bool may_search(const struct stat& folder) const { return may(folder, S_IXOTH); }
   bool may_read(const struct stat& file) const { return may(file, S_IROTH); }
 
-  // For root, the path is resolved for the owner of a link from that link on. Every other user may only open what the
-  // kernel allows, so a link gains nothing.
+  // If forksight runs as root and the path contains a link of another user, the rest of the path is resolved for that
+  // user. If forksight does not run as root, the kernel checks the rights, so nobody gains anything by a link.
   void note_link(const struct stat& link) {
     if (is_checked() || link.st_uid == 0 || ::geteuid() != 0) return;
     follows_link_of_stranger_ = true;
@@ -75,7 +75,7 @@ class Walker {
   }
 
  private:
-  // `bit`: S_IROTH or S_IXOTH. The permission bits of the group and of the owner are the same ones, 3 and 6 bits
+  // `bit`: S_IROTH or S_IXOTH. The same permission of the group is 3 bits higher, and that of the owner is 6 bits
   // higher.
   bool may(const struct stat& status, mode_t bit) const {
     if (!is_checked()) return true;
@@ -98,13 +98,13 @@ struct Place {
 };
 
 // Opens a reference to `path` in the way in which a process with the root folder `root` sees it: absolute links begin
-// at `root`, and ".." does not lead out of it. openat2() with RESOLVE_IN_ROOT does the same. But Linux before 5.6 lacks
-// it, and the process that reads files of strangers may not call it (proc/reader_rights.hpp). On failure, errno is that
-// of openat(), or EPERM: the walker's user may not search a folder; or ELOOP: more than 40 links (the limit of Linux),
-// or a link in a file system of the kernel.
+// at `root`, and ".." does not lead out of `root`. openat2() with RESOLVE_IN_ROOT does the same. But Linux before 5.6
+// lacks openat2(), and the process that reads files of strangers may not call it (proc/reader_rights.hpp). On failure,
+// errno is that of openat(), EPERM or ELOOP. EPERM: the walker's user may not search a folder. ELOOP: the path has more
+// than 40 links (the limit of Linux), or a link in a file system of the kernel.
 Descriptor open_within(Descriptor root, std::string path, Walker& walker) {
   constexpr int kMostLinks = 40;
-  // the root, and then the folders from the one below it to the current one
+  // the root, and then each folder on the way from the root to the current folder
   std::vector<Place> folders(1);
   folders.front().file = std::move(root);
   if (::fstat(folders.front().file.get(), &folders.front().status) != 0) return {};
@@ -164,7 +164,7 @@ Descriptor open_place(const std::string& path, Walker& walker) {
   // A path such as /proc/17/exe leads to a file that a process has opened.
   if (!direct || path.starts_with("/proc/")) return direct;
   const std::string found = kernel_path(direct.get());
-  // If /proc is not mounted, this process cannot read the file of another one either.
+  // If /proc is not mounted, this process cannot read the file of another process either.
   if (found.empty() || (found == path && !walker.is_checked())) return direct;
   std::array<char, PATH_MAX> here;
   std::string whole = path;
@@ -175,7 +175,7 @@ Descriptor open_place(const std::string& path, Walker& walker) {
   Descriptor top(::open("/", kPlace | O_DIRECTORY));
   if (!top) return {};
   Descriptor walked = open_within(std::move(top), whole, walker);
-  // A link of root in /dev may lead to a link in /proc.
+  // A link of root in /dev may lead to a link in /proc, which open_within() refuses.
   return walked || errno != ELOOP || walker.is_checked() ? std::move(walked) : std::move(direct);
 }
 
@@ -183,7 +183,7 @@ bool is_same(const struct stat& one, const struct stat& other) {
   return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
-// Opens for reading the file to which the O_PATH descriptor `place` refers. `status`: the stat(2) of this file.
+// Opens the file of the O_PATH descriptor `place` for reading. `status`: the stat(2) of this file.
 int open_again(int place, const std::string& path, const struct stat& status) {
   constexpr int kRead = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   int fd = ::open(fmt::format("/proc/self/fd/{}", place).c_str(), kRead);
@@ -197,8 +197,8 @@ int open_again(int place, const std::string& path, const struct stat& status) {
   return -1;
 }
 
-// True for /proc/17/exe and a path like /proc/17/map_files/7f00-7f10. They always lead to the mapped file. On overlayfs
-// and btrfs, the numbers in /proc/PID/maps do not show this.
+// True for /proc/17/exe and a path like /proc/17/map_files/7f00-7f10. Such a link always leads to the mapped file. On
+// overlayfs and btrfs, the numbers in /proc/PID/maps do not show this.
 bool is_mapped_link(std::string_view path) {
   constexpr std::string_view kProc = "/proc/";
   if (!path.starts_with(kProc)) return false;
@@ -245,7 +245,7 @@ Descriptor open_checked(const std::string& path, const Owner* owner, const Mappe
   return Descriptor(open_again(place.get(), path, status));
 }
 
-// Opens the file itself, if everybody may read it, or else lets the opener open it.
+// Opens the file in this process. If this process lacks the right to open the file, asks the opener (opener.hpp).
 Descriptor open_or_ask(const std::string& path, const Owner* owner, const MappedFile* mapped) {
   Descriptor file = open_checked(path, owner, mapped);
   if (file || !may_help(errno)) return file;

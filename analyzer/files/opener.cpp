@@ -34,8 +34,8 @@ struct Head {
   std::uint32_t path_bytes;
 };
 
-// True if the mount option hidepid hides the processes of other users from this process. Each pid namespace has a
-// process 1. A process with CAP_SYS_PTRACE sees all processes.
+// True if the mount option hidepid hides the processes of other users from this process. The test is whether process 1
+// is hidden, because each pid namespace has a process 1. A process with CAP_SYS_PTRACE sees all processes.
 bool are_processes_hidden() {
   static const bool kAreHidden = [] {
     struct stat status {};

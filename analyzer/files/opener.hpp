@@ -1,7 +1,7 @@
 // Asks another process of forksight to open a file. If root runs forksight, the process that parses files and memory of
-// other users has given up its user and its rights over files (guard/child.hpp). It can open what everybody may open.
-// For everything else, it sends a request through a socket. The opener (guard/opener.hpp) checks the request, opens the
-// file, and parses nothing.
+// other users has given up its user and its rights over files (guard/child.hpp). This process can open what everybody
+// may open. For everything else, it sends a request through a socket to another process, the opener (guard/opener.hpp).
+// The opener checks the request, opens the file, and parses nothing.
 #pragma once
 
 #include <dirent.h>
@@ -20,8 +20,9 @@
 namespace forksight::files {
 
 enum class Wish : std::uint32_t {
-  // A regular file: a descriptor for reading. With the `number` 1: a copy of the file in memory. A FUSE mount without
-  // allow_other refuses every call of another user, even fstat() for a descriptor that it got from the mount's user.
+  // A regular file: a descriptor for reading. With the `number` 1: a copy of the file in memory. The copy is for a FUSE
+  // mount without allow_other, which refuses every call of another user, even fstat() for a descriptor that the mount's
+  // user has passed on.
   kFile,
   kFolder,  // a folder that the caller named, or one below it: a descriptor for reading
   kStatus,  // what stat(2) says about a path: a struct stat. Links are followed
@@ -32,8 +33,7 @@ enum class Wish : std::uint32_t {
   kLinks,
   // The contents of /proc/PID/task/TID/syscall for the threads of /proc/PID/task, from the thread `number` on, as many
   // as fit into a reply. For each thread: its id, a blank, 0 (read), 1 (gone) or 2 (refused), a blank, the text, a NUL.
-  // After
-  // the last thread: one more NUL.
+  // After the last thread: one more NUL.
   kCalls,
   kSocket,  // a NETLINK_SOCK_DIAG socket in the network namespace of a thread
 };
@@ -54,7 +54,7 @@ struct Reply {
   std::string bytes;
 };
 
-// Sends requests through `socket` from now on. The process that parses calls this before it starts threads.
+// Sends requests through `socket` from now on. The process that parses calls this function before it starts threads.
 void use_opener(int socket);
 bool has_opener();
 // True if an opener may succeed where a call of this process has failed with `error`. With the mount option hidepid, a
@@ -67,8 +67,8 @@ Reply ask_opener(const Request& request);
 // Asks for something that has neither an owner nor a mapping.
 Reply ask_opener(Wish wish, const std::string& path, std::int32_t number = 0);
 
-// Opens a folder for readdir(). If this process may not open it, asks for `wish` (kFolder or kEntry). On failure,
-// returns null and sets errno.
+// Opens a folder for readdir(). If this process may not open the folder, asks the opener for `wish` (kFolder or
+// kEntry). On failure, returns null and sets errno.
 DIR* open_folder(const std::string& folder, Wish wish);
 
 // The bytes of a request. decode_request() returns nullopt for bytes that are no request.

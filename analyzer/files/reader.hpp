@@ -10,8 +10,8 @@ class ReaderMaker;
 namespace files {
 
 // A function that begins to parse data of strangers takes a `const Reader&`. Only the code that makes a child process
-// without rights (guard/child.cpp) can make a Reader. It passes the Reader to the work of that child. So a new verb
-// that parses such data in the process that the user started does not compile.
+// without rights (guard/child.cpp) can make a Reader. This code passes the Reader to the work of that child. So if a
+// new verb parses such data in the process that the user started, the verb does not compile.
 class Reader {
  public:
   Reader(const Reader&) = delete;
@@ -20,7 +20,8 @@ class Reader {
  private:
   Reader() = default;
   friend class guard::ReaderMaker;
-  // Defined in tests/support/reader.hpp. A test may make a Reader, because it parses only data that it has made itself.
+  // Defined in tests/support/reader.hpp. A test may make a Reader, because a test parses only data that the test itself
+  // has made.
   friend struct ReaderOfTest;
 };
 

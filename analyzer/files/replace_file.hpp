@@ -26,7 +26,7 @@ struct OutputFile {
 // An error is only the reason, for "PATH: cannot be written: REASON".
 Result<OutputFile> open_output(const std::string& path);
 
-// Makes `text` the content of `path`. A reader sees either the old content or the new one. If `path` is a link, the
+// Makes `text` the content of `path`. A reader sees either the old content or the new content. If `path` is a link, the
 // link is replaced. The new file belongs to the caller and has the mode `mode`. Returns "", or the reason of the
 // failure.
 std::string replace_file(const std::string& path, std::string_view text, unsigned mode);

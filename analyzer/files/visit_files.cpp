@@ -21,7 +21,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Calls `visit` for each entry but "." and "..", and tells it whether the entry is a folder. Returns an errno, or 0.
+// Calls `visit` for each entry but "." and "..", and tells `visit` whether the entry is a folder. Returns an errno, or
+// 0.
 int visit_entries(const fs::path& folder, const std::function<void(const fs::path&, bool is_folder)>& visit) {
   if (is_dead_path(folder.string())) return ETIMEDOUT;
   DIR* const directory = open_folder(folder.string(), Wish::kFolder);
@@ -31,7 +32,7 @@ int visit_entries(const fs::path& folder, const std::function<void(const fs::pat
     if (name == "." || name == "..") continue;
     const fs::path path = folder / name;
     std::error_code unknown;
-    // Some file systems do not say what the entry is.
+    // Some file systems do not say what kind of file an entry is.
     const bool is_folder = entry->d_type == DT_UNKNOWN
                                ? fs::symlink_status(path, unknown).type() == fs::file_type::directory
                                : entry->d_type == DT_DIR;
