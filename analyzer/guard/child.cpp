@@ -58,8 +58,8 @@ using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr auto kPace = 200ms;
-// How long this process waits after SIGKILL until the other one has ended. On a busy machine, a process may get a
-// processor late. A process that a file system blocks does not end at all.
+// How long this process waits for the end of a child after SIGKILL. On a busy machine, the child may get a processor
+// late. A child that a file system blocks does not end at all.
 constexpr std::chrono::milliseconds kPatience{2000};
 constexpr std::chrono::milliseconds kShortPatience{100};
 // The exit status of a child whose work has thrown an exception. A command that could not read its evidence has the
@@ -73,8 +73,9 @@ struct Pipe {
   int write = -1;
 };
 
-// The caller may have closed standard input, output or error. The child puts other files at their numbers, so the
-// descriptors for the child must have higher ones. Closes `fd`, and returns a copy of it; -1: there is none.
+// The caller may have closed standard input, output or error. The child opens other files at the numbers 0 to 2, so a
+// descriptor for the child must have a higher number. If `fd` has such a low number, closes it and returns a copy with
+// a higher number. Returns -1 if there is no descriptor.
 int move_up(int fd) {
   if (fd < 0 || fd > STDERR_FILENO) return fd;
   const int copy = ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
@@ -82,7 +83,7 @@ int move_up(int fd) {
   return copy;
 }
 
-// Moves both ends up. If that fails, closes both.
+// Calls move_up() for both ends. If that fails for one end, closes both.
 bool move_up(int (&ends)[2]) {
   for (int& end : ends) end = move_up(end);
   if (ends[0] >= 0 && ends[1] >= 0) return true;
@@ -109,7 +110,8 @@ void close_pipe(const Pipe& pipe) {
 
 void say(const char* what) { fmt::print(stderr, "forksight: error: {}\n", what); }
 
-// Limits the memory of this process to kMaxReaderBytes more than it has now. With a sanitizer it has terabytes.
+// Limits the memory of this process to kMaxReaderBytes more than the process has now. With a sanitizer, the process has
+// terabytes from its start.
 void limit_memory() {
   constexpr std::uint64_t kKilo = 1024;
   const std::string status = proc::read_file("/proc/self/status").text;
@@ -123,8 +125,8 @@ void limit_memory() {
   ::setrlimit(RLIMIT_DATA, &now);
 }
 
-// Threads get stacks of the size of the limit of the stack (`ulimit -s`). If that is some gigabytes, they would not fit
-// into the memory that limit_memory() allows.
+// A thread gets a stack of the size of the stack limit (`ulimit -s`). If the stack limit is some gigabytes, the stacks
+// would not fit into the memory that limit_memory() allows.
 void limit_stacks_of_threads() {
   constexpr std::size_t kStackBytes = std::size_t{8} << 20U;
   pthread_attr_t attributes;
@@ -135,8 +137,9 @@ void limit_stacks_of_threads() {
   ::pthread_attr_destroy(&attributes);
 }
 
-// Allows this process as many descriptors as it may allow itself. The opener keeps each folder of a path open. libdw
-// keeps each program and library open, and a process may have mapped more of them than the usual limit of 1024.
+// Raises the limit of descriptors as far as this process may raise it. The opener keeps each folder of a path open.
+// libdw keeps each program and library open, and a process may have mapped more programs and libraries than the usual
+// limit of 1024.
 void raise_descriptor_limit() {
   struct rlimit now {};
   if (::getrlimit(RLIMIT_NOFILE, &now) != 0 || now.rlim_cur == now.rlim_max) return;
@@ -171,9 +174,9 @@ void end_with(pid_t parent) {
   if (::getppid() != parent) ::_exit(kFailed);
 }
 
-// The process that opens files for the child, which has given up its user.
+// The process that opens files for a child that has given up its user.
 struct Opener {
-  pid_t pid = 0;    // 0: there is none, and the child keeps its user
+  pid_t pid = 0;    // 0: there is no opener, and the child keeps its user
   int socket = -1;  // the child's end of the socket
 };
 
@@ -188,7 +191,8 @@ std::optional<Opener> start_opener(bool examines_processes) {
   if (pid == 0) {
     end_with(parent);
     keep_only(-1, -1, ends[1]);
-    // The child gets the signals of the terminal, too, and ends first.
+    // The child gets the signals of the terminal, too. The opener ignores these signals, because the opener must not
+    // end before the child.
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::signal(signal, SIG_IGN);
     (void)proc::give_up_changing({});
     raise_descriptor_limit();
@@ -308,7 +312,7 @@ class Watcher {
     return is_open;
   }
 
-  // Sends the child the signal that it is to get now. Returns false if not even SIGKILL has ended the child.
+  // Sends the child the signal that next_signal() returns now. Returns false if not even SIGKILL has ended the child.
   bool send_signal(Clock::time_point now) {
     if (killed_at_) return now - *killed_at_ < kPace;
     const int signal = options_.next_signal ? options_.next_signal() : 0;
@@ -350,7 +354,7 @@ class Watcher {
 };
 
 // Sends SIGKILL. If a call for a file blocks the child, the child ends only when the file system answers or is
-// unmounted. Until then it counts as a process of forksight.
+// unmounted. Until then, the child counts as a process of forksight.
 void abandon(pid_t child, std::chrono::milliseconds patience) {
   ::kill(child, SIGKILL);
   const Clock::time_point start = Clock::now();

@@ -1,10 +1,10 @@
-// A child process that reads what strangers control, so that it can neither block nor crash the command. A file of
-// another user may be on a file system that does not answer. A call for such a file blocks in the kernel, and not even
-// SIGKILL can end it. If that happens, this process abandons the child, notes the file system as dead
-// (files/dead_places.hpp), and starts another child: its answer then lacks only that file system. The child gives up
-// the rights to change anything (proc/reader_rights.hpp). A child of root also gives up its user, and another process
-// opens the files that it may read (guard/opener.hpp). Only this code can make a files::Reader, and nothing can be
-// parsed without a files::Reader.
+// A child process that reads what strangers control, so that this data can neither block nor crash the command. A file
+// of another user may be on a file system that does not answer. A call for such a file blocks in the kernel, and not
+// even SIGKILL can end the call. If a call blocks, this process abandons the child and notes the file system as dead
+// (files/dead_places.hpp). Then this process starts another child, whose answer lacks only the data of that file
+// system. The child gives up the rights to change anything (proc/reader_rights.hpp). A child of root also gives up its
+// user. Then another process, the opener (guard/opener.hpp), opens the files that the child may read. Only this code
+// can make a files::Reader, and nothing can be parsed without a files::Reader.
 #pragma once
 
 #include <sys/types.h>
@@ -25,12 +25,12 @@ namespace forksight::guard {
 using Work = std::function<int(const files::Reader&)>;
 
 struct Options {
-  // Returns a signal that the child is to get, or 0. It is called at least five times a second, until it has returned
-  // SIGKILL. May be empty.
+  // Returns a signal that the child is to get, or 0. This function is called at least five times a second, until it has
+  // returned SIGKILL. May be empty.
   std::function<int()> next_signal;
-  std::function<void()> in_child;  // the child calls it first of all; may be empty
-  // Gets each piece of the child's standard output at once. If it returns false, the child is ended. Empty: Answer::out
-  // gets the whole output.
+  std::function<void()> in_child;  // the child calls this function first of all; may be empty
+  // Gets each piece of the child's standard output at once. If this function returns false, the child is ended. Empty:
+  // Answer::out gets the whole output.
   std::function<bool(std::string_view)> on_output;
   std::optional<std::chrono::steady_clock::duration> limit;  // the child is ended after this time
   // Without on_output, the child is ended if its standard output has more bytes than this. A report has some megabytes
@@ -45,7 +45,8 @@ enum class Failure {
   kUnending,  // a signal should have ended the child, but did not
   kLate,      // the limit has passed
   kTooMuch,   // the standard output has more than Options::most_output bytes
-  // File systems do not answer. Either a child was blocked although it left them out, or there are too many of them.
+  // File systems do not answer. Either a child was blocked although it did not use these file systems, or there are too
+  // many such file systems.
   kDeadPlace,
 };
 
@@ -55,7 +56,7 @@ struct Answer {
   bool is_output_refused = false;  // on_output() has returned false
   Failure failure = Failure::kNone;
   bool has_child = true;  // false: no process could be made, and nothing was done
-  int error = 0;          // then: the errno
+  int error = 0;          // without a child: the errno
 };
 
 // Runs `work` in a child process. The standard error of the child appears at once on that of this process.
@@ -67,7 +68,8 @@ int run_here(const Work& work);
 // True if there still is a child that no signal can end, because its call for a file does not return.
 bool has_abandoned_child();
 
-// Returns the sentence about a child that could not be started, or that did not end by itself; "" if the child did.
+// Returns the sentence about a child that could not be started, or that did not end by itself; "" if the child ended by
+// itself.
 std::string describe_failure(const Answer& answer);
 
 }  // namespace forksight::guard

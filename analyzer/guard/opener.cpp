@@ -171,7 +171,7 @@ Reply give_status(const std::string& path) {
   return reply;
 }
 
-// Opens a folder. Below the named folder it follows no links: a stranger may have made them, and they may lead
+// Opens a folder. Below the named folder, follows no links: a stranger may have made such a link, and it may lead
 // anywhere.
 files::Descriptor open_below(const files::NamedPlace& place) {
   constexpr int kPlace = O_PATH | O_DIRECTORY | O_CLOEXEC;
@@ -258,7 +258,8 @@ Reply grant_if_readable(const Request& request) {
 
 }  // namespace
 
-// The process that asks must learn that something could not be read. Otherwise it would take a list for complete.
+// If something could not be read, the process that asks must learn this. Otherwise that process would take an
+// incomplete list for a complete list.
 Reply grant(const Request& request) {
   const std::uint64_t failures = proc::count_failures();
   Reply reply = grant_if_readable(request);
@@ -266,7 +267,8 @@ Reply grant(const Request& request) {
 }
 
 bool reads_process(const Request& request) {
-  // What the work that examines no process reads: `queue inspect PID` the descriptors, find_libc() the mappings.
+  // Work that examines no process needs these entries: `queue inspect PID` reads the descriptors, and find_libc() reads
+  // the mappings.
   static constexpr std::array<std::string_view, 5> kOthers = {"fd", "maps", "stat", "status", "task"};
   switch (request.wish) {
     case Wish::kEntry: return std::ranges::find(kOthers, entry_of(request.path)) == kOthers.end();

@@ -1,6 +1,7 @@
-// Turns the model into bytes and back, to pass it from a reader to the process that waits for it. Reader and waiter are
-// the same program, so the format has no version. The reader may run foreign code by the time it answers. So everything
-// in the bytes is checked: sizes, values of enums, and the ids by which the parts of a model refer to each other.
+// Turns the model into bytes and back. A child process that reads (child.hpp) passes the bytes to its parent. Both
+// processes run the same program, so the format has no version. The child may run foreign code by the time it answers.
+// So everything in the bytes is checked: sizes, values of enums, and the ids by which the parts of a model refer to
+// each other.
 #pragma once
 
 #include <optional>

@@ -19,8 +19,8 @@ struct ReadOptions {
   std::chrono::steady_clock::duration limit = files::kLongestReading;
   std::size_t most_bytes = std::size_t{512} << 20U;  // the most bytes that the answer may have
   // The work examines descendants of this process. If the kernel lets only an ancestor examine them, a child cannot do
-  // the work. Then this process does the work itself, but only if it lacks CAP_SYS_PTRACE. So it has no rights that the
-  // owner of the descendants lacks.
+  // the work, and this process does the work itself. This happens only if this process lacks CAP_SYS_PTRACE. So this
+  // process has no rights that the owner of the descendants lacks.
   bool needs_ancestor = false;
 };
 
