@@ -27,7 +27,7 @@ using CodeBytes = std::span<const std::byte>;
 std::uint8_t byte_at(CodeBytes code, std::size_t at) { return static_cast<std::uint8_t>(code[at]); }
 
 // Returns the address of the text that a function returns. The function must have the form: lea disp32(%rip), %rax;
-// ret. An endbr64 may come before that.
+// ret. An endbr64 may come before these instructions.
 std::optional<std::uint64_t> decode_returned_address(CodeBytes code, std::uint64_t address) {
   constexpr std::uint8_t kEndbr[] = {0xf3, 0x0f, 0x1e, 0xfa};
   const bool has_endbr = code.size() >= sizeof kEndbr && std::memcmp(code.data(), kEndbr, sizeof kEndbr) == 0;
@@ -41,8 +41,8 @@ std::optional<std::uint64_t> decode_returned_address(CodeBytes code, std::uint64
   return address + at + kLength + static_cast<std::uint64_t>(std::int64_t{offset});
 }
 
-// True if the code tests whether there are waiters. Their number is in the bits above bit 2, so the test is shr $3,
-// %reg or cmp $7, %reg.
+// True if the code tests whether there are waiters. The number of waiters is in the bits above bit 2, so the test is
+// shr $3, %reg or cmp $7, %reg.
 bool has_test_for_waiters(CodeBytes code) {
   for (std::size_t i = 0; i + 3 <= code.size(); ++i) {
     const std::uint8_t form = byte_at(code, i + 1);
@@ -52,8 +52,8 @@ bool has_test_for_waiters(CodeBytes code) {
   return false;
 }
 
-// Returns the kind of condition variable that the function works on. The first word of the condition variable that the
-// function reads is __wrefs. The offset in that instruction, mov disp8(%rdi), %reg, shows the kind.
+// Returns the kind of condition variable that the function works on. The function first reads the word __wrefs of the
+// condition variable. The offset in the reading instruction, mov disp8(%rdi), %reg, shows the kind.
 abi::ConditionKind decode_first_word(CodeBytes code) {
   constexpr std::size_t kNear = 16;
   for (std::size_t i = 0; i + 3 <= code.size(); ++i) {
@@ -104,7 +104,8 @@ class LibcReader {
     }
   }
 
-  // True if the table of names ends with a NUL. If it does not, libelf searches through the whole table for each name.
+  // True if the table of names ends with a NUL. Without this NUL, libelf would search through the whole table for each
+  // name.
   bool has_closed_names(std::uint32_t number) const {
     Elf_Data* const names = elf_getdata(elf_getscn(elf_, number), nullptr);
     return names != nullptr && names->d_size > 0 && static_cast<const char*>(names->d_buf)[names->d_size - 1] == '\0';
@@ -125,9 +126,9 @@ class LibcReader {
     }
   }
 
-  // glibc has two versions of pthread_cond_signal() and of pthread_cond_broadcast(). The older one, for programs from
-  // before 2003, first reads a pointer. That pointer is not __wrefs, so the older version is not mistaken for the newer
-  // one.
+  // glibc has two versions of pthread_cond_signal() and of pthread_cond_broadcast(). The older version, for programs
+  // from before 2003, first reads a pointer. This pointer is not __wrefs, so the older version is not mistaken for the
+  // newer version.
   void note_kind(abi::ConditionKind& kind, std::uint64_t address) const {
     const abi::ConditionKind found = decode_first_word(at(address, kMostCode));
     if (found != abi::ConditionKind::kUnknown) kind = found;

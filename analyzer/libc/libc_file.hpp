@@ -1,4 +1,4 @@
-// Finds out which glibc an ELF file is, or was linked with. This is read from the file's own code. Nothing is run and
+// Finds out which glibc an ELF file is, or was linked with. The answer is read from the file itself. Nothing is run and
 // nothing is guessed.
 #pragma once
 
@@ -13,16 +13,17 @@ namespace forksight::libc {
 
 // True if the file name is libc.so.6, or has the form libc-2.31.so, which glibc used up to 2.33.
 bool is_libc_name(std::string_view path);
-// The same for the library that has glibc's functions for threads up to 2.33: libpthread.so.0, or libpthread-2.31.so.
+// True if the file name is libpthread.so.0, or has the form libpthread-2.31.so. Up to 2.33, this library has glibc's
+// functions for threads.
 bool is_libpthread_name(std::string_view path);
 
 // `elf`: the whole file, untrusted. The version is the text that gnu_get_libc_version() returns. In a statically linked
-// program it is nptl_version. The kind of condition variables is known from what pthread_cond_signal() and
-// pthread_cond_broadcast() read first. Up to glibc 2.33, these functions of libc only call those of libpthread. So libc
-// does not show the kind, and libpthread shows the kind but not the version.
+// program, the version is the text nptl_version. The kind of condition variables is known from what
+// pthread_cond_signal() and pthread_cond_broadcast() read first. Up to glibc 2.33, these functions of libc only call
+// the functions of libpthread. So libc does not show the kind, and libpthread shows the kind but not the version.
 abi::Libc read_libc(std::span<const std::byte> elf);
-// The same for the file at `path`. If the file cannot be read, all members of the result are unknown. Results are
-// cached.
+// Like read_libc(), for the file at `path`. If the file cannot be read, all members of the result are unknown. Results
+// are cached.
 abi::Libc read_libc_file(const std::string& path);
 
 }  // namespace forksight::libc

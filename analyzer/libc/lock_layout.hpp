@@ -1,4 +1,4 @@
-// What the bytes of a lock mean, by the layouts of the libc that it belongs to (forksight/abi/).
+// What the bytes of a lock mean, by the layouts of the libc that the lock belongs to (forksight/abi/).
 #pragma once
 
 #include <cstddef>
