@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 // Offsets, addresses and similar numbers become strings, because a JSON number does not hold all of their bits.
 std::string hex(std::uint64_t value);
 std::string hex_digits(std::span<const std::byte> bytes);
-// Turns any bytes into valid UTF-8. The only control characters in it are newlines.
+// Turns any bytes into valid UTF-8. The only control characters in the result are newlines.
 std::string text_of(std::span<const std::byte> bytes);
 
 // Reads the struct `name` into one JSON object. `bytes` must be the whole struct.

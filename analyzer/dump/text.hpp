@@ -8,7 +8,7 @@
 
 namespace forksight::dump {
 
-// Formats the line. `started_ns`: the time when the file was created. Other times are shown relative to it.
+// Formats the line. `started_ns`: the time when the file was created. Other times are shown relative to this time.
 std::string text_of_line(const Json& line, std::uint64_t started_ns);
 
 }  // namespace forksight::dump
