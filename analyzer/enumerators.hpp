@@ -64,7 +64,7 @@ consteval auto table_of_enumerators() {
   return table;
 }
 
-// Every enumerator has a value below this, except in enums of flags. Those have 32 bits.
+// Every enumerator has a value below kEnumerators, except in enums of flags. An enum of flags has 32 bits.
 inline constexpr std::size_t kEnumerators = 128;
 
 template <class Enum>
