@@ -88,7 +88,7 @@ void add_ci_command(CLI::App& app, int argc, const char* const* argv, int& statu
       ->capture_default_str()
       ->check(duration);
   ci->add_flag("--no-preload", line->is_bare,
-               "Run CMD without the shim, and look at it from outside only; nothing is cured then");
+               "Run CMD without the shim, and examine CMD only from outside; then nothing is cured");
   ci->add_option("--junit", line->options.job.emplace().junit,
                  "Write a JUnit document with the job as its one test case")
       ->type_name("FILE");

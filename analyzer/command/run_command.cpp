@@ -92,7 +92,7 @@ void add_options(CLI::App& run, RunLine& line) {
   constexpr char kForesight[] = "What may happen in another run";
   run.add_flag("--lock-order", options.lock_order, "Report locks that threads take in opposite orders; slows down each lock operation")
       ->group(kForesight);
-  run.add_flag("--predict", options.predict, "Report locks that a child takes and other threads of its parent hold now and then, with the probability of a hang")
+  run.add_flag("--predict", options.predict, "Report locks that a child takes and that other threads of its parent sometimes hold, with the probability of a hang")
       ->group(kForesight);
 
   constexpr char kOutput[] = "What comes out, and where";

@@ -36,8 +36,8 @@ ExitStatus show_report(model::Model& model, const ReportStyle& style, const Repo
 
 // For the end of --help of each verb that prints a report.
 inline constexpr char kTestedHelp[] = R"(
-In a report, [tested] marks advice that the hazard suite tries: it has a program with this hazard that hangs, and the same
-program ends well where the advice is followed.
+In a report, [tested] marks advice that the hazard suite tries. The suite has a program that hangs by this hazard. The same
+program ends well if it follows the advice.
 )";
 
 inline constexpr char kFullHelp[] = "Every frame of each stack; else those of libraries and runtimes are folded";

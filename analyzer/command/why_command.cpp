@@ -44,7 +44,7 @@ constexpr char kWhyExamples[] = R"(Examples:
 
 constexpr char kWhyFooter[] = R"(
 To read the registers of threads that are proven to be stuck, forksight stops each for some tens of microseconds, one at a
-time. It does not stop a thread in a call that a stop would change. forksight needs the right to trace the process: run it
+time. It does not stop a thread whose system call a stop would interrupt. forksight needs the right to trace the process: run it
 as the same user, or as root. Where kernel.yama.ptrace_scope is 1, run it as root or from an ancestor of the process. Debug
 information that is not on this machine is fetched from the servers that DEBUGINFOD_URLS names; for root only with
 --debuginfod.

@@ -47,7 +47,7 @@ std::uint64_t read_unpacked_size(int fd, const ElfSection& section, std::uint64_
 std::string read_sections(int fd, ElfTables& tables) {
   const Elf64_Ehdr& header = tables.header;
   if (header.e_shoff == 0) return "";
-  if (header.e_shentsize != sizeof(Elf64_Shdr)) return "its sections have no size";
+  if (header.e_shentsize != sizeof(Elf64_Shdr)) return "its section headers have a wrong size";
   Elf64_Shdr first{};
   if (!read_value(fd, header.e_shoff, first)) return "";  // the table is missing; libelf sees no sections either
   const std::uint64_t count = header.e_shnum != 0 ? header.e_shnum : first.sh_size;

@@ -250,8 +250,7 @@ Result<Expectations> read_variant(const fs::path& source, const std::vector<Expe
     return Error{fmt::format("{}: EXPECT-BARE must say one of {}", source.string(), fmt::join(kBare, ", "))};
   }
   if (reader.is_silent() == !expected.findings.empty()) {
-    return Error{fmt::format("{}: say what is found (EXPECT:), or that nothing is (EXPECT-NONE), and not both",
-                             source.string())};
+    return Error{fmt::format("{}: give either EXPECT: lines or EXPECT-NONE, not both", source.string())};
   }
   if (expected.why.empty() && expected.unknown.empty()) {
     std::ranges::transform(expected.findings, std::back_inserter(expected.why), from_outside);

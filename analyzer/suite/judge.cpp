@@ -163,7 +163,7 @@ class Judge {
     run.status = program.wait(options_.run_limit);
     if (!run.status) {
       const double limit = std::chrono::duration<double>(options_.run_limit).count();
-      run.lines = {fmt::format("  not done after {:.1f} s; its processes:", limit)};
+      run.lines = {fmt::format("  did not end within {:.1f} s; its processes:", limit)};
       append(run.lines, describe_stacks(folder));
     }
     const bool left = program.end_all();

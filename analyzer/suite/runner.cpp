@@ -236,7 +236,7 @@ class Runner {
     }
     if (worker.is_late) {
       result.state = State::kRed;
-      result.lines.push_back(fmt::format("not done after {} s in all", options_.case_limit.count()));
+      result.lines.push_back(fmt::format("did not end within {} s in all", options_.case_limit.count()));
     }
     finish(worker.index, result.state);
   }

@@ -60,8 +60,8 @@ TEST(LostOpenmpPool, TheSummaryNamesTheRegionThePoolAndTheFork) {
 TEST(LostOpenmpPool, IsSilentWhereItDoesNotHang) {
   EXPECT_TRUE(diagnose(touched({.workers = 3}, 1)).empty()) << "the team has only one thread";
   EXPECT_TRUE(diagnose(touched({.workers = 0})).empty()) << "no worker was lost";
-  EXPECT_TRUE(diagnose(touched({.kind = trace::RuntimeKind::kLibomp})).empty()) << "rebuilds itself";
-  EXPECT_TRUE(diagnose(touched({.flags = trace::kRebuildsItself})).empty()) << "rebuilds itself";
+  EXPECT_TRUE(diagnose(touched({.kind = trace::RuntimeKind::kLibomp})).empty()) << "the runtime rebuilds its pool";
+  EXPECT_TRUE(diagnose(touched({.flags = trace::kRebuildsItself})).empty()) << "the runtime rebuilds its pool";
   PoolTrace untouched({});
   EXPECT_TRUE(diagnose(read_model(untouched.trace)).empty()) << "no region in the child";
   PoolTrace returned({});
@@ -109,8 +109,8 @@ TEST(LostOpenmpPool, DoesNotAdviseTheCureThatWasRefused) {
 }
 
 TEST(LostOpenmpPool, NamesTheCureThatWasRefused) {
-  for (const auto& [method, word] : {std::pair{trace::CureMethod::kClamp, "(clamp)"},
-                                     std::pair{trace::CureMethod::kQuiesce, "(quiesce)"}}) {
+  for (const auto& [method, word] :
+       {std::pair{trace::CureMethod::kClamp, "(clamp)"}, std::pair{trace::CureMethod::kQuiesce, "(quiesce)"}}) {
     PoolTrace scene({});
     scene.cure(method, trace::CureResult::kRefusedByRuntime, false);
     scene.touch(4);

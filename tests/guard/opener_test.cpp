@@ -226,7 +226,7 @@ TEST_F(Opener, GivesAUserOnlyWhatThisUserMayRead) {
   EXPECT_EQ(grant(request).error, EPERM);
 }
 
-TEST(OpenerRequest, IsTheSameAfterItsWay) {
+TEST(OpenerRequest, IsTheSameAfterEncodingAndDecoding) {
   Request request = wish(Wish::kFile, "/usr/lib/libx.so");
   request.number = 7;
   request.owner = files::Owner{1000, 1001, {4, 24, 1002}};

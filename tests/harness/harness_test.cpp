@@ -95,7 +95,7 @@ TEST(ForkTest, AKnownSceneFailsIfItHasNoFaultAnyMore) {
 TEST(ForkTest, AProgramThatIsNotProvenToHangFailsAtTheTimeLimit) {
   const Finished run = run_forksight({"suite", "check", "--as-is", "--timeout", "0.5", "--", "sleep", "600"});
   EXPECT_EQ(run.status, 1);
-  EXPECT_TRUE(has(run.out, "not done after 0.5 s")) << run.out;
+  EXPECT_TRUE(has(run.out, "did not end within 0.5 s")) << run.out;
 }
 
 TEST(ForkTest, AnyProgramCanBeCheckedAsItIs) {

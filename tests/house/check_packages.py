@@ -63,7 +63,7 @@ def check_installed(packages):
     for name in packages:
         asked = subprocess.run(["dpkg-query", "-W", "-f=${db:Status-Status}", name], capture_output=True, text=True, check=False)
         if asked.stdout != "installed":
-            problems.append(f"packages.txt: {name} is not installed here, and the build works: is it needed?")
+            problems.append(f"packages.txt: {name} is not installed here, although the build works: is the name wrong, or is the package not needed?")
     return problems
 
 

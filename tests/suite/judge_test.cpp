@@ -170,7 +170,7 @@ TEST(Judge, EndsHangingPrograms) {
   MadeSuite made;
   made.program = "echo $$ >> \"$(dirname \"$0\")/pids\"; exec sleep infinity";
   made.limit = std::chrono::seconds(5);  // in this time the program writes its pid, also on a busy machine
-  expect_red(made.judge(), {"expected ok, seen hang", "--- process", "not done after 5.0 s"});
+  expect_red(made.judge(), {"expected ok, seen hang", "--- process", "did not end within 5.0 s"});
   std::ifstream pids(made.folder() / "pids");
   int count = 0;
   for (pid_t pid = 0; pids >> pid; ++count) EXPECT_EQ(::kill(pid, 0), -1) << pid;
@@ -239,7 +239,7 @@ TEST(Judge, HasATimeLimitForTheWholeCase) {
   MadeSuite made;
   made.stand_in = "if [ \"$1\" = run ]; then exec sleep infinity; fi\n";
   made.case_limit = std::chrono::seconds(2);
-  expect_red(made.judge(), {"not done after 2 s in all"});
+  expect_red(made.judge(), {"did not end within 2 s in all"});
 }
 
 TEST(Judge, SetsTheEnvironmentOfACase) {

@@ -59,7 +59,7 @@ def check(mutant, cases, listed, slug):
     green, said = judge(mutant, cases, case, slug)
     if green is None or green:
         return f"{slug}: {name} is not red without the rule: {said}"
-    is_missing = f"expected {slug} " in said or (case["expected"]["bare"] in ("hang", "spin") and "not done after" in said)
+    is_missing = f"expected {slug} " in said or (case["expected"]["bare"] in ("hang", "spin") and "did not end within" in said)
     if not is_missing:
         return f"{slug}: {name} is red without the rule, but not because the finding is missing:\n{said}"
     print(f"{slug}: {name}", flush=True)

@@ -188,6 +188,6 @@ int main(int argc, char** argv) {
     waitpid(middle, NULL, 0);
     return 0;
   }
-  fprintf(stderr, "program wait|hang|chain|mutex|semaphore|messages|queue|fifo PATH|late\n");
+  fprintf(stderr, "program wait|hang|chain|mutex|semaphore|messages|queue|fifo PATH|late|private\n");
   return 2;
 }
