@@ -1,6 +1,6 @@
 // A wait of the queue consists of several sleeps. pthread_cancel() may end the waiting thread only after such a sleep,
-// because no operation is half done there. Elsewhere the request stays pending. This matters most in destructors:
-// unwinding out of a destructor would end the program.
+// because no operation is half done at that moment. At other times the request stays pending. This matters most in
+// destructors: unwinding out of a destructor would end the program.
 #pragma once
 
 #include <pthread.h>

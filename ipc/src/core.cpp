@@ -108,7 +108,7 @@ core::~core() {
     if (watches != nullptr && !mark_.is_ours()) watches->forget_thread();
     delete watches;
   }
-  // In a forked child, the place belongs to the parent.
+  // In a forked child, the entry in the table of participants belongs to the parent.
   if (is_joined_ && mark_.is_ours()) who_.leave();
 }
 
@@ -202,7 +202,7 @@ result<step_result> core::give_up_at_once(wait_kind kind, std::uint64_t now_ns, 
   }
   if (at_each_look_) at_each_look_();
   // Waiters come first, so this call may have taken nothing although something is available. The waiters may not know
-  // yet that it is available.
+  // yet that it is available, so it is offered to them.
   (void)pass_on(memory_.view(), kind, now_ns);
   if (auto good = check(); !good) return good.error();
   return error{errc::timeout, 0, 0, what_lacks(kind)};
@@ -255,15 +255,16 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
     const auto look_again_ns = check();
     if (!look_again_ns) return look_again_ns.error();
     until_ns = std::min(until_ns, look_again_ns.value());
-    // This thread has read the futex before (`seen`). cancel() sets the flag first, and changes the futex afterwards.
+    // This thread has already read its futex (`seen`). cancel() sets the flag first, and changes the futex afterwards.
     // So either this thread sees the flag, or the changed futex keeps it from sleeping.
     if (cancelled_.load()) return cancelled();
     if (!may) {
-      // Offers everything that is available to other waiters. This thread looks again when the last offer ends.
+      // Offers to the other waiters what is available. This thread looks again when the last offer ends.
       if (const std::uint64_t over = pass_on(view, kind, now); over != 0) until_ns = std::min(until_ns, over + kTickNs);
     }
-    // True if the thread has slept until the end of a slice of at least kLookNs. The first slices of a wait may be
-    // shorter. After such a sleep, the thread tries once, even if it does not have the turn.
+    // True if the thread has slept until the end of a slice of at least kLookNs. A slice (waiting.hpp) is the longest
+    // time of one sleep. The first slices of a wait may be shorter than kLookNs. After such a sleep, the thread tries
+    // once, even if it does not have the turn.
     has_slept_long =
         sleep(view, kind, who_.index(), seen, until_ns) && until_ns == slice_end && slice_end - now >= kLookNs;
     guard.let_cancel();

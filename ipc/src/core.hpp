@@ -35,8 +35,8 @@ class core {
   static result<std::shared_ptr<core>> open(segment memory, role as);
   ~core();
 
-  // Sets a function that calls run when they look for dead members: after each sleep, which lasts at most 3 s, and before
-  // they return `timeout`. The function must be set before the first call that waits.
+  // Sets the function `look`. Waiting calls execute it whenever they look for dead members: after each sleep, which
+  // lasts at most 3 s, and before they return `timeout`. `look` must be set before the first call that waits.
   void at_each_look(std::function<void()> look) { at_each_look_ = std::move(look); }
   // In the calls below, `self` is this object. A returned loan or message keeps it alive.
   result<loan> acquire(const std::shared_ptr<core>& self, deadline until);
@@ -104,7 +104,7 @@ class core {
   class turn;
   // Calls `attempt`, spins, sleeps and calls `attempt` again, until it succeeds or the deadline has passed. Calls
   // `check` before each sleep. Calls `attempt` only if no other participant waits, if the thread has the turn, or after
-  // a long slice.
+  // a sleep of at least 50 ms.
   template <class Try, class Check>
   result<step_result> repeat(wait_kind kind, deadline until, shared_word<std::uint64_t>& blocked_ns, Try attempt,
                              Check check);

@@ -82,7 +82,7 @@ std::string descriptor_use() {
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
   std::string text = "RLIMIT_NOFILE is " + std::to_string(limit.rlim_cur);
-  // If no descriptor is left, the folder cannot be opened to count them.
+  // If no descriptor is left, the folder cannot be opened, and the descriptors cannot be counted.
   if (DIR* const folder = opendir("/proc/self/fd")) {
     std::size_t count = 0;
     while (const dirent* const entry = readdir(folder)) count += entry->d_name[0] != '.' ? 1 : 0;

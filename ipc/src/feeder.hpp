@@ -1,8 +1,8 @@
-// feed::thread: an unbounded private list, and a thread that sends the messages on it. It deliberately behaves like
-// CPython's multiprocessing.Queue. send_copy() never blocks. The destructor of the handle waits until the list is sent,
-// but _exit() loses the list. If the thread cannot send a message, a later call reports the error. At a fork, another
-// thread may hold the list's lock. The child then has a copy of the locked lock, but not the thread that could unlock
-// it. With options::atfork_handlers, fork() waits for the lock.
+// feed::thread: an unbounded private list, and a thread that sends the messages on it. feed::thread deliberately
+// behaves like CPython's multiprocessing.Queue. send_copy() never blocks. The destructor of the handle waits until the
+// list is sent, but _exit() loses the list. If the thread cannot send a message, a later call reports the error. At a
+// fork, another thread may hold the list's lock. The child then has a copy of the locked lock, but not the thread that
+// could unlock it. With options::atfork_handlers, fork() waits for the lock.
 #pragma once
 
 #include <condition_variable>
@@ -43,12 +43,12 @@ class feeder {
   template <class Done>
   bool wait(std::unique_lock<std::mutex>& lock, deadline until, Done done);
 
-  // On the heap, so that a forked child can leak it. The child must not destroy a condition variable on which a thread
-  // of the parent waited at the fork. CPython's queue leaks it, too.
+  // The state is on the heap, so that a forked child can leak it. The child must not destroy a condition variable on
+  // which a thread of the parent waited at the fork.
   struct state {
     std::mutex mutex;
     std::condition_variable changed;  // the feeder waits on this
-    std::condition_variable ended;    // calls that wait for the feeder wait on this
+    std::condition_variable ended;    // flush() and close() wait on this
     std::deque<std::vector<char>> list;
     std::optional<error> failed;
     delivery counts;  // without `pending`, which delivered() computes

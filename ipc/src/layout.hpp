@@ -21,7 +21,7 @@ constexpr std::uint64_t kMagic = 0x31717069746b7366;  // "fsktipq1"
 // consumer.
 constexpr std::uint16_t kMajor = 5;
 // A new minor version gives a meaning to a field of `geometry` that was unused before. A program attaches to a queue of
-// its own or of an earlier minor version, in which that field is 0, and refuses a later one.
+// its own minor version, or of an earlier one, in which that field is 0. It refuses a queue of a later minor version.
 constexpr std::uint16_t kMinor = 0;
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kLine = 64;
@@ -69,7 +69,7 @@ struct state_word {
 
 // The states of the slot of position n: empty(n) -> writing(n, P) -> ready(n) -> reading(n, C) -> empty(n + slots). P
 // is a producer and C a consumer. The index of the slot is n modulo the number of slots. A consumer empties the slot as
-// soon as it has the buffer. skip(n): the producer died before it had put a message there.
+// soon as it has the buffer. skip(n): the producer died before it had put a message into the slot.
 enum class slot_state : std::uint16_t { empty = 1, writing, ready, reading, skip };
 // The states of a buffer of generation g: free(g) -> loaned(g, P) -> queued(n) -> held(n, C) -> free(g + 1).
 // returned(n): the consumer died, or the message was requeued. The message has no slot, and the next receive() takes

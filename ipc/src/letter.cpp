@@ -34,7 +34,8 @@ result<void> check_peer(int socket) {
     return failed_call(errno, "socket %d: SO_PEERCRED: a queue goes over a connected AF_UNIX socket", socket);
   }
   // These are the ids at the time of connect() or socketpair(). A process that has given up root's rights may still
-  // have a socket that it made as root. Root can read and change the memory of this process anyway.
+  // have a socket that it made as root. So a peer of root is accepted. This is safe, because root can read and change
+  // the memory of this process anyway.
   if (peer.uid != geteuid() && peer.uid != 0) {
     return failure(errc::untrusted, "socket %d: its peer, process %d, belongs to user %u, this process to user %u",
                    socket, peer.pid, peer.uid, geteuid());

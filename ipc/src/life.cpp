@@ -33,8 +33,8 @@ struct flock byte_of(std::uint32_t index, short type) {
   return byte;
 }
 
-// This mutex is held as long as a life_lock exists. fork() waits for it, so no child gets the open file description. It
-// is recursive, because a signal handler of the same thread may fork.
+// This mutex is held as long as a life_lock exists. fork() waits for the mutex, so no child gets the open file
+// description of a life_lock. The mutex is recursive, because a signal handler of the same thread may fork.
 std::recursive_mutex& fork_mutex() {
   // never destroyed, because the handlers outlive all static objects
   static std::recursive_mutex* const one = new std::recursive_mutex;
@@ -42,8 +42,8 @@ std::recursive_mutex& fork_mutex() {
 }
 
 void register_fork_handlers() {
-  // The child constructs the mutex again. It cannot unlock it, because a recursive mutex records the owner's thread id,
-  // and the child's thread has another id.
+  // The child constructs the mutex again. The child cannot unlock it, because a recursive mutex records the owner's
+  // thread id, and the child's thread has another id.
   static const int once = pthread_atfork([] { fork_mutex().lock(); }, [] { fork_mutex().unlock(); },
                                          [] { new (&fork_mutex()) std::recursive_mutex; });
   (void)once;
@@ -97,8 +97,8 @@ result<void> life_lock::open(int segment, const std::string& name) {
   const int why = errno;
   if (!file_ && !name.empty()) file_ = descriptor(shm_open(name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0));
   if (!file_) {
-    // A lack of descriptors or memory may be temporary, so the call fails and can be repeated. Without the lock, no
-    // process would ever notice the death of this one.
+    // A lack of descriptors or memory may be temporary, so the call fails and can be repeated. If it went on without
+    // the lock, no process would ever notice the death of this one.
     if (why == EMFILE || why == ENFILE || why == ENOMEM)
       return failed_call(why, "queue: a second description of its file");
     return {};
@@ -110,7 +110,8 @@ result<void> life_lock::open(int segment, const std::string& name) {
     file_.reset();  // /proc shows another pid namespace, in which another process has the pid of this one
     return {};
   }
-  // For example, gVisor has no such locks (EINVAL), and a seccomp filter may refuse them (EPERM).
+  // Some kernels have no open file description locks, for example gVisor (EINVAL). A seccomp filter may refuse them
+  // (EPERM).
   const auto trial = take(kTrialIndex);
   if (!trial && trial.error().sys_errno == ENOLCK) return trial.error();
   if (!trial) {

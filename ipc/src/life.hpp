@@ -1,13 +1,14 @@
 // Finds out whether a member lives. No other code decides this.
 //
-// Each member holds an open file description lock on a byte of the segment's file. Only this handle has that open file
-// description. The kernel releases the lock when the last reference to the description is closed. This needs no pid and
-// no clock, so it works across pid, time, user and mount namespaces.
+// Each member holds an open file description lock on a byte of the segment's file. Only the member's handle has that
+// open file description. The kernel releases the lock when the last reference to the description is closed. So other
+// members see from the lock whether the member lives. They need no pid and no clock, so the check works across pid,
+// time, user and mount namespaces.
 //
 // No descriptor refers to the description: a page that is mapped from the file keeps the description open. So the lock
 // belongs to the address space of the process. The address space ends with the last thread, before any other process
 // can reap the process. So a zombie holds no lock. MADV_DONTFORK keeps the page out of every child, even out of a child
-// of a raw clone(). exec() unmaps the page. close() does not.
+// of a raw clone(). exec() unmaps the page. close() of a descriptor does not.
 #pragma once
 
 #include <sys/types.h>
@@ -41,12 +42,12 @@ class life_view {
   ino_t inode_ = 0;
 };
 
-// Takes a shared flock() of a named queue's file. All users of the queue hold it. While gc() looks for users, it holds
-// this lock exclusively for a short time. lock_shared() waits up to a second until gc() has released the lock. Returns
-// false on failure, with errno.
+// Takes a shared flock() of a named queue's file. All users of the queue hold this lock. While gc() looks for users, it
+// holds this lock exclusively for a short time. lock_shared() waits up to a second until gc() has released the lock.
+// Returns false on failure, with errno.
 bool lock_shared(int fd);
 
-// The lock of this handle. As long as this object exists, no other thread can fork(), because its child would also hold
+// The lock of this handle. As long as this object exists, no other thread can fork(), because the child would also hold
 // the lock.
 class life_lock {
  public:
@@ -56,8 +57,9 @@ class life_lock {
   ~life_lock();
 
   // Opens a second description of the segment's file. `name`: the name of a named queue, else empty. The description of
-  // a named queue also gets the shared flock() for gc(). If no second description can be opened, for example without
-  // /proc, or if the kernel or a seccomp filter refuses such locks, this is no error, and is_open() is false.
+  // a named queue also gets the shared flock() for gc(). It is no error if no second description can be opened because
+  // /proc is missing, or if the kernel or a seccomp filter refuses such locks. Then is_open() is false. A lack of
+  // descriptors, memory or locks is an error.
   result<void> open(int segment, const std::string& name);
   bool is_open() const { return static_cast<bool>(file_); }
   // Takes the lock of that entry. Returns false if another member still has it.

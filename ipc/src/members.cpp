@@ -89,7 +89,7 @@ result<void> members::take_place(std::uint32_t roles, const life_lock& lock) {
       std::memcpy(entry.name, name.data(), std::min(name.size(), sizeof entry.name - 1));
       std::uint64_t joining = self_.bits();
       self_.state = entry_state::live;
-      // This fails if another member has changed the word meanwhile.
+      // The exchange fails if another member has changed the word meanwhile.
       if (!entry.word.exchange_if(joining, self_.bits())) continue;
       for (const std::uint32_t role : {kProducerRole, kConsumerRole}) {
         if ((roles & role) != 0) (void)ring_.head->came[index_of(role)].fetch_add(1);

@@ -19,14 +19,15 @@ namespace forksight::ipc::detail {
 namespace {
 
 // True if /proc shows the pid namespace of this process. In a new pid namespace, /proc shows the old namespace until it
-// is mounted again. Until then, its pids belong to other processes.
+// is mounted again. Until then, the pids in /proc belong to other processes.
 bool is_own_proc() {
   std::array<char, 16> text{};
   const ssize_t size = readlink("/proc/self", text.data(), text.size() - 1);
   return size > 0 && std::strtol(text.data(), nullptr, 10) == getpid();
 }
 
-// The text after the name in /proc/PID/stat; empty: it cannot be read. The name may contain spaces and brackets.
+// The text after the name in /proc/PID/stat; empty: it cannot be read. The name may contain spaces and brackets, so the
+// last ")" ends it.
 std::string after_name(std::uint32_t pid) {
   if (!is_own_proc()) return {};
   std::array<char, 64> path{};

@@ -130,7 +130,8 @@ result<queue> queue::create(const options& wanted) {
 }
 
 result<queue> queue::attach(int fd, role as, int payload_fd) {
-  // This comes before the first copy is made: the copy could get the number of a payload that is not open.
+  // The payload's descriptor is checked before the first copy is made. Otherwise, if that descriptor is not open, the
+  // copy could get its number.
   if (payload_fd >= 0) {
     if (auto good = detail::segment::check_descriptor(payload_fd); !good) return good.error();
   }

@@ -3,9 +3,9 @@
 namespace forksight::ipc::detail {
 namespace {
 
-// True if the entry still belongs to the dead member. This is checked after a word that names the owner was read. An
-// incarnation has only 8 bits. So if a survivor was stopped for long, the word may name a later member with the same
-// incarnation. The survivor must not recover a slot or buffer of that member.
+// True if the entry still belongs to the dead member. The caller first reads the word of a slot or buffer, which names
+// the owner, and then calls this. An incarnation has only 8 bits. So if a survivor was stopped for long, the word may
+// name a later member with the same incarnation. The survivor must not recover a slot or buffer of that member.
 bool is_still(const ring& of, owner_id owner, identity dead) {
   return of.participants[owner.index()].word.load() == dead.bits();
 }

@@ -22,7 +22,8 @@ step_result ring::found_corrupt(const void* where) const {
 }
 
 void ring::advance(shared_word<std::uint32_t>& hint, std::uint32_t to) const {
-  // If two members store at once, the lower value may stay. It is also valid, and the next store raises it.
+  // If two members store at once, the lower value may stay. The lower value is also valid, and the next store raises
+  // it.
   if (ahead(to, hint.load_relaxed()) > 0) hint.store_relaxed(to);
 }
 
@@ -62,8 +63,8 @@ step_result ring::claim(owner_id owner, std::uint64_t now_ns, claim_hint& hint, 
   const std::uint32_t window = hint.window.load(std::memory_order_relaxed);
   const std::uint32_t next = hint.next.load(std::memory_order_relaxed);
   if (claim_one(owner, now_ns, next, out)) return found(next, window);
-  // Then searches with the map. A member that takes a buffer does not clear the buffer's bit. The next search that
-  // finds the buffer taken clears the bit, below.
+  // The buffer `next` was not free, so the map is searched. A member that takes a buffer does not clear the buffer's
+  // bit. The next search that finds the buffer taken clears the bit, below.
   for (std::uint32_t w = 0; w < map_words(); ++w) {
     std::uint64_t bits = free_map[w].load();
     while (bits != 0) {
@@ -145,7 +146,8 @@ step_result ring::publish(owner_id owner, std::uint32_t pid, const claimed& buff
       return step_result::evicted;
     }
     std::uint64_t ours = writing.bits();
-    // This exchange fails if others took this member for dead. They have made the slot ready, so the message is sent.
+    // This exchange fails if others took this member for dead. The others have made the slot ready, so the message is
+    // sent.
     (void)entry.word.exchange_if(ours, slot_word{position, {}, slot_state::ready}.bits());
     return step_result::done;
   }

@@ -97,7 +97,7 @@ result<void> check_up_to_root(memory_group group, std::uint64_t bytes) {
     const std::uint64_t most = std::strtoull(limit.c_str(), nullptr, 10);
     const std::uint64_t all = std::strtoull(used.c_str(), nullptr, 10);
     if (all + bytes <= most) continue;
-    // The two files are read one after the other, so the second number may be higher than the first.
+    // The usage and memory.stat are read one after the other, so reclaimable() may be more than `all`.
     const std::uint64_t now = all - std::min(all, group.reclaimable());
     if (now + bytes <= most) continue;
     return failure(errc::cgroup_limit,
@@ -119,7 +119,7 @@ result<void> check_control_group(std::uint64_t bytes) {
 }
 
 result<void> allocate(int fd, std::uint64_t bytes, const std::string& where) {
-  // Beyond this limit, the kernel would send SIGXFSZ, which ends the process.
+  // If the file became larger than this limit, the kernel would send SIGXFSZ, which ends the process.
   rlimit most{};
   if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY && bytes > most.rlim_cur) {
     return failure(

@@ -63,8 +63,9 @@ result<descriptor> make_memfd(const char* name, std::uint64_t bytes) {
   if (fd < 0 && errno == EINVAL) fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd < 0) return failed_call(errno, "segment: memfd_create");
   descriptor file(fd);
-  // A process that gives up root's rights must still be able to open the file a second time (life.hpp). The file has no
-  // name, so only a process that got its descriptor can open it, whatever its mode is.
+  // A process that gives up root's rights must still be able to open the file a second time (life.hpp). So a file of
+  // root has a mode that lets every user open it. This is safe: the file has no name, so only a process that got its
+  // descriptor can open it.
   if (fchmod(fd, geteuid() == 0 ? kRootsMode : 0600) != 0) return failed_call(errno, "segment: fchmod");
   if (auto done = allocate(fd, bytes, "memory"); !done) return done.error();
   return file;
@@ -205,7 +206,7 @@ result<segment> segment::create(const options& wanted) {
   }
   shape.crc = crc32c(&shape, offsetof(geometry, crc));
   if (auto mapped = made.map(access::all); !mapped) return give_up(mapped.error());
-  // The file is sealed after the creator has mapped it. The creator's mapping stays writable.
+  // The file is sealed after the creator has mapped it. So the creator's mapping stays writable.
   if (payload_bytes != 0 && fcntl(made.payload_fd_.get(), F_ADD_SEALS, kSeals | F_SEAL_FUTURE_WRITE) != 0) {
     return give_up(failed_call(errno, "segment: sealing its payload against writing"));
   }
@@ -310,7 +311,7 @@ result<segment> segment::open(descriptor fd, descriptor payload, access how, uid
 
 result<descriptor> segment::find_named(const std::string& name, int mode) {
   if (!is_queue_name(name)) return no_queue_name(name);
-  // O_NONBLOCK: the name may belong to a FIFO, and open() would wait for its other end.
+  // The name may belong to a FIFO. Without O_NONBLOCK, open() would wait for the other end of the FIFO.
   const int fd = shm_open(name.c_str(), mode | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0);
   if (fd < 0) {
     const int why = errno;

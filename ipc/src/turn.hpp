@@ -1,4 +1,4 @@
-// The turn of one thread that waits for one kind of thing.
+// The turn of one thread that waits for a message, a slot or a buffer.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 
 namespace forksight::ipc::detail {
 
-// A wait of one thread. Its destructor passes the turn on, also if pthread_cancel() unwinds the stack.
+// A wait of one thread. The destructor passes the turn on, even if pthread_cancel() unwinds the stack.
 class core::turn {
  public:
   turn(core& of, wait_kind kind) : of_(of), kind_(kind) { add_own(threads(), 1U); }
@@ -23,8 +23,8 @@ class core::turn {
     if (of_.who_.is_evicted()) return;
     if (was_last) {
       end_wait(view, kind_, index);
-      // Another thread of this handle may have begun to wait before the bit was cleared. So the bit is set again, and
-      // that thread is woken, so that it checks once more.
+      // Another thread of this handle may have begun to wait before end_wait() cleared the handle's bit. So the bit is
+      // set again, and that thread is woken, so that it checks once more.
       if (threads().load() != 0) {
         (void)begin_wait(view, kind_, index);
         wake_all(view, kind_);

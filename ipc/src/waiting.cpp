@@ -74,7 +74,8 @@ std::uint64_t slice_end_ns(const ring& of, std::uint32_t index, std::uint64_t no
   std::uint64_t waiting = 0;
   for (const auto& map : of.head->waiting) {
     for (std::uint32_t w = 0; w < (of.participant_count + 63) / 64; ++w) {
-      // Most words are zero. std::popcount may be a call, if the compiler may not use the instruction.
+      // Most words are zero. They are left out, because std::popcount is a call if the compiler may not use the
+      // instruction.
       if (const std::uint64_t bits = map[w].load_relaxed(); bits != 0) {
         waiting += static_cast<std::uint64_t>(std::popcount(bits));
       }

@@ -1,17 +1,18 @@
-// Lets participants sleep until something may be available, and wakes them. A participant that waits sets its bit in a map,
-// and sleeps on a word of its own. No message is lost or delivered twice because of these words, whatever they contain:
-// only the words of slots and buffers decide that. But these words decide who is served, and when. A participant that
-// finds others waiting may take nothing although something is there, and a call that does not wait then returns
-// `timeout`. A sleep lasts at most a slice. At the end of a slice of 50 ms or more a waiter tries to take something,
-// whatever the others have written. So a wake-up that is lost with a dead process costs its waiter one slice, or two if
-// the first one is shorter.
+// Lets participants sleep until something may be available, and wakes them. A participant that waits sets its bit in a
+// map, and sleeps on a word of its own. No message is lost or delivered twice because of these words, whatever they
+// contain: only the words of slots and buffers decide that. But these words decide who is served, and when. A
+// participant that finds others waiting may take nothing although something is there, and a call that does not wait
+// then returns `timeout`. A sleep lasts at most a slice (see below). At the end of a slice of 50 ms or more, a waiter
+// tries to take something, whatever the others have written. So a wake-up that is lost with a dead process costs its
+// waiter one slice, or two if the first one is shorter.
 //
 // Waiters are served in turn. When a participant begins to wait, it takes a ticket: a number that is higher than all
 // earlier ones. A participant that makes something available offers it to the waiter with the lowest ticket that has no
 // offer yet: it writes the time of the offer into the waiter's entry, and wakes the waiter. If other participants wait,
 // a participant takes something only if enough is left for each waiter with a lower ticket. If a waiter does not use
-// its offer for kTurnNs, it is stopped, dead, or gets no processor time. Then the others ignore it until it looks
-// again. It keeps its ticket. The number of available things is computed from hints, which may be out of date.
+// its offer for kTurnNs, it is stopped, dead, or gets no processor time. Then the others ignore this waiter until it
+// looks again. The waiter keeps its ticket. The number of available things is computed from hints, which may be out of
+// date.
 //
 // At the end of its slice, a waiter looks for dead members, unless another member has just done so. Many waiters together
 // must not use more processor time than one. So a slice is 50 ms times the number of waiting participants, and at most 3 s.
@@ -30,12 +31,12 @@ constexpr std::uint64_t kLookNs = 50'000'000;
 constexpr std::uint64_t kMostSliceNs = 3'000'000'000;
 constexpr std::uint64_t kTurnNs = 50'000'000;
 
-// The time on CLOCK_MONOTONIC at which the slice of participant `index` ends. It depends on how many participants wait
-// now.
+// The time on CLOCK_MONOTONIC at which the slice of participant `index` ends. The length of the slice depends on how
+// many participants wait now.
 std::uint64_t slice_end_ns(const ring& of, std::uint32_t index, std::uint64_t now_ns);
 
-// Makes one offer, to a waiter that has none. Call this after the change that the waiters wait for. It pairs with
-// begin_wait().
+// Makes one offer, to a waiter that has none. Call this after the change that the waiters wait for. This call pairs
+// with begin_wait().
 void wake_one(const ring& of, wait_kind kind);
 void wake_all(const ring& of, wait_kind kind);
 // Wakes all threads of one participant, whatever they wait for. Async-signal-safe.

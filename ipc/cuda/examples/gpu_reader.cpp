@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
       return frame.error().queue == ipc::errc::closed ? 0 : 1;
     }
     cuMemcpyDtoHAsync_v2(seen.data(), frame->data(), frame->size(), on);
-    // The writer's stream waits for this copy before it writes into the buffer again. So this thread can release the
+    // Before the writer's stream writes into the buffer again, it waits for this copy. So this thread can release the
     // frame without waiting for the copy.
     if (auto released = frame->release(on); !released) return 1;
     cuStreamSynchronize(on);

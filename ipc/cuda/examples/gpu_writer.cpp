@@ -1,5 +1,5 @@
-// Sends frames in device memory to gpu_reader.cpp. Waits for a reader at a socket, sends it the pool, and then sends
-// the frames. Usage: gpu_writer SOCKET [FRAMES]
+// Sends frames in device memory to gpu_reader.cpp. Waits at a socket until a reader connects. Sends the pool to the
+// reader, and then the frames. Usage: gpu_writer SOCKET [FRAMES]
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -56,7 +56,8 @@ int main(int argc, char** argv) {
     cuMemsetD8Async(buffer->data(), static_cast<unsigned char>(frame), buffer->capacity(), on);
     if (auto sent = made->send(std::move(*buffer), shape.bytes, on); !sent) return fail(sent.error());
   }
-  // No more frames come. While the reader has the memory open, close() fails, and the memory is not freed.
+  // While the reader has the memory open, close() fails, and the memory is not freed. So the writer waits until the
+  // reader has ended, and calls close() again.
   auto closed = made->close();
   if (!closed && closed.error().code == errc::in_use) {
     char byte = 0;

@@ -1,6 +1,6 @@
 // The card describes a pool to the processes that receive it. It is a sealed memfd. A process copies the card's facts
-// to private memory once, checks them, and uses only the copy. The other words of the card change. They only say when
-// to wait, and never where memory is.
+// to private memory once, checks them, and uses only the copy. The other words of the card change while the pool is in
+// use. These words say only when to wait, and never where memory is.
 //
 // Streams wait for words of the card, and not for CUDA events. A stream that waits for an event of a process that has
 // died waits for ever (seen with driver 580.159). The words are in host memory, so any process of the pool can release
@@ -43,8 +43,8 @@ struct facts {
 };
 static_assert(sizeof(facts) == 168 && offsetof(facts, crc) == 164);
 
-// Says which process read which message of a buffer, and whether that process has released the message. It fits into
-// one word.
+// Says which process read which message of a buffer, and whether that process has released the message. bits() puts all
+// of this into one word.
 struct reader {
   enum class phase : std::uint32_t { none, reading, released };
   std::uint32_t number = 0;  // the number of the process in this pool; kNoNumber: nothing shows whether it lives

@@ -20,7 +20,8 @@ namespace forksight::ipc_cuda::detail {
 namespace {
 
 // All device memory of this process. The lock is held while memory is opened or closed, so two threads never open the
-// same handle at the same time. A forked child never takes the lock, because the library refuses its calls before that.
+// same handle at the same time. A forked child never takes the lock, because the library refuses the child's calls
+// before they take it.
 std::mutex g_lock;
 std::vector<device_memory*> g_open;
 

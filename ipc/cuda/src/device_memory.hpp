@@ -57,10 +57,10 @@ class device_memory {
   }
   // True if the creator has died. Then its legacy memory must not be used.
   bool is_producer_dead() const { return !is_made_here_ && has_lock_ && has_died(0); }
-  // True if the process with this number in the pool is known to have died. Then its work on the device has ended, too:
-  // the Linux kernel tells the driver about the end of the address space before it releases the process's lock. With
-  // driver 580.159, the CUDA kernel of a killed process went on writing for up to 11 ms after the kill, and the lock
-  // was released after 23 ms or more.
+  // True if the process with this number in the pool is known to have died. Then the work of that process on the device
+  // has ended, too: the Linux kernel tells the driver about the end of the address space before it releases the
+  // process's lock. With driver 580.159, the CUDA kernel of a killed process went on writing for up to 11 ms after the
+  // kill, and the lock was released after 23 ms or more.
   bool has_died(std::uint32_t number) const;
   // The number of this process in the pool; kNoNumber: other processes cannot find out whether this process lives.
   std::uint32_t number() const { return number_; }

@@ -49,8 +49,8 @@ result<const driver*> driver::load() {
     const char* const why = dlerror();
     return failure(errc::no_driver, "CUDA: no driver: %s", why != nullptr ? why : "libcuda.so.1 cannot be loaded");
   }
-  // This object is never freed, because the driver stays loaded. Two threads may make two of these objects at the same
-  // time. Both have the same content.
+  // This object is never freed, because the driver stays loaded. Two threads may each make such an object at the same
+  // time. This does no harm, because both objects have the same content.
   auto* const made = new driver;
   const char* missing = nullptr;
 #define FORKSIGHT_CUDA_FUNCTION(member, symbol, parameters)                         \

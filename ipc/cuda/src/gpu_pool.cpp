@@ -79,7 +79,8 @@ result<gpu_message> gpu_pool::receive(stream on, deadline until) {
 result<void> gpu_pool::close() {
   if (!pool_) return {};
   if (auto usable = pool_->check_usable(); !usable) return usable;
-  // For a reader, this handle only gives up its share: the memory stays open until the last message ends.
+  // For a reader, this handle only gives up its share of the memory, which stays open until the last message is
+  // released.
   if (pool_->is_creator()) {
     if (auto closed = pool_->close(); !closed) return closed;
   }

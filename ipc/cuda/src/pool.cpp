@@ -133,7 +133,7 @@ result<std::shared_ptr<pool>> pool::import(ipc::queue joined, ipc::detail::descr
   return made;
 }
 
-// A call that waits for the queue also releases streams that wait for dead processes.
+// A call that waits for the queue also releases streams that wait for the work of dead processes.
 void pool::look_for_dead_processes() {
   ipc::detail::at_each_look(queue_, [this] { memory_->release_streams(); });
 }
@@ -171,9 +171,9 @@ bool pool::is_finished(std::uint32_t buffer, std::uint32_t message) const {
 }
 
 // Makes the stream `on` wait for all earlier work on the buffer. For each buffer, the card records only the newest wait
-// of a stream for a reader (`awaited`). If a reader dies, release_streams() can end only the recorded wait. So before a
-// new wait is recorded, the work for which the stream of the old wait waits must be finished. This call blocks only if
-// that work is not finished.
+// of a stream for a reader (`awaited`). If a reader dies, release_streams() can end only the recorded wait. So a new
+// wait is recorded only when the work that the old wait waits for is finished. This call blocks until then, or until
+// the deadline.
 result<void> pool::settle(std::uint32_t buffer, stream on, deadline until) {
   const driver& api = memory_->api();
   card_buffer& entry = card_.buffer(buffer);
@@ -351,8 +351,8 @@ result<gpu_message> pool::receive(stream on, deadline until) {
   // `last_reader` is stored before any work of this reader starts, so the writer knows of all such work.
   const std::uint64_t before = entry.last_reader.load(std::memory_order_relaxed);
   // An earlier reader may have died between record_done() and the release of this message. Then `done` may have the
-  // number of this message already. This process sets `done` back, so that the writer waits for this process. The work
-  // of the earlier reader has ended.
+  // number of this message already. This process sets `done` back, so that the writer waits for this process. The
+  // writer need not wait for the earlier reader, whose work has ended.
   std::uint32_t done = in.number;
   entry.done.compare_exchange_strong(done, in.number - 1, std::memory_order_acq_rel);
   const reader ours{memory_->number(), reader::phase::reading, in.number};
@@ -387,7 +387,7 @@ result<void> pool::record_done(std::uint32_t buffer, std::uint32_t message, stre
       answer != kSuccess) {
     return failed(answer, "cuStreamWriteValue32");
   }
-  // Writing the word also uses the memory, so close() must wait for it.
+  // Writing the word also uses the memory, so close() must wait for that write.
   if (auto noted = note_use(buffer, on); !noted) return noted;
   const reader ours{memory_->number(), reader::phase::released, message};
   card_.buffer(buffer).last_reader.store(ours.bits(), std::memory_order_release);  // pairs with settle()

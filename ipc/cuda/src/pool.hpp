@@ -4,11 +4,11 @@
 // reader. In the phase `released`, the word `done` shows when the reader's work is finished, and the writer's stream
 // waits for that. If the reader has died, its work has ended, too (device_memory::has_died), and the stream does not
 // wait. If the buffer is free and the phase is `reading`, the reader died while it held the buffer. The queue frees the
-// buffer of a dead reader only after the kernel has released the reader's lock (ipc/src/life.hpp), so the reader's work
-// has ended, too.
+// buffer of a dead reader only after the kernel has released the reader's lock (ipc/src/life.hpp). At that time, the
+// reader's work has ended, too.
 //
-// A reader may die after a stream has begun to wait for its work. Then any process of the pool can release the stream
-// by device_memory::release_streams(). Calls that wait do this whenever they look for dead members of the queue.
+// A reader may die after a stream has begun to wait for the reader's work. Then any process of the pool can release the
+// stream by device_memory::release_streams(). Calls that wait do this whenever they look for dead members of the queue.
 //
 // Is a message of a dead writer complete? The word `ready` shows up to which message the device had finished the
 // writer's work.
@@ -51,8 +51,8 @@ class pool : public std::enable_shared_from_this<pool> {
   result<gpu_loan> acquire(stream on, deadline until);
   result<void> send(gpu_loan& from, std::size_t bytes, stream on, deadline until);
   result<gpu_message> receive(stream on, deadline until);
-  // Only for the creator. Errors: in_use, used_after_fork. Without an error, the memory is closed and the queue is
-  // left.
+  // Only for the creator. Errors: in_use, used_after_fork. Without an error, this handle has closed the memory and left
+  // the queue.
   result<void> close();
   bool is_creator() const { return is_creator_; }
   std::size_t recover();

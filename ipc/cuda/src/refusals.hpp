@@ -1,5 +1,5 @@
-// Refuses uses that are known not to work, before the driver is called for them. The driver would return error 3, 201
-// or 801, or crash, and would give no reason.
+// Refuses what is known not to work, before the driver is called. The driver would return error 3, 201 or 801, or
+// crash, and would give no reason.
 #pragma once
 
 #include <optional>
@@ -28,8 +28,8 @@ std::optional<error> refuse_import(const surroundings& where, const facts& of);
 // this one.
 std::optional<error> refuse_uninitialised(const driver& api);
 // Refuses a client of MPS, and a device that lacks a feature that `kind` needs. The driver says whether MPS serves the
-// device. If the driver is too old to say so, the process counts as a client of MPS if `where` has a folder of the
-// daemon.
+// device. If the driver is too old to say so, `where` decides: a process with a folder of the MPS daemon counts as a
+// client of MPS.
 std::optional<error> refuse_device(const driver& api, cu_device device, memory kind, const surroundings& where);
 // Finds the device with that UUID. Its number in this process may differ from the creator's.
 result<cu_device> find_device(const driver& api, const cu_uuid& uuid, const surroundings& where);

@@ -1,8 +1,8 @@
 /* The queue for C, ctypes and cffi: libforksight-ipc.so. forksight/ipc/queue.hpp describes the queue.
  *
  * A function with the argument `error` returns 0, or a code of forksight_queue_code. If the code is not 0, the function
- * fills in `error`, unless that is NULL. Timeouts are in milliseconds. Negative: the call waits without limit. 0: it does
- * not wait. */
+ * fills in `error`, unless `error` is NULL. Timeouts are in milliseconds. Negative: the call waits without limit. 0: it
+ * does not wait. */
 #pragma once
 
 #include <stddef.h>
@@ -64,7 +64,7 @@ struct forksight_queue_expected {
 };
 
 typedef struct forksight_queue forksight_queue;
-/* Ends when it is sent or given back. */
+/* A loan ends when it is sent or given back. */
 typedef struct forksight_loan forksight_loan;
 typedef struct forksight_message forksight_message;
 
@@ -78,16 +78,16 @@ enum forksight_queue_role {
 int forksight_queue_create(const struct forksight_queue_options* options, forksight_queue** queue,
                            struct forksight_queue_error* error);
 /* Attaches to the queue of that name, or creates it if there is none. Of the processes that call this at the same time,
- * exactly one creates the queue. `name`: 1 to 64 letters, digits, '.', '_' and '-'. It does not begin with '.', and is not
- * 32 hex digits. The file is /dev/shm/forksight-NAME. `options`: NULL is all zero; `named` is ignored. If the queue exists,
- * it must have the same options, apart from spin_us. Otherwise the error is BAD_OPTION, and its text names the option that
- * differs. If a file with that name exists that is not a queue, the error is UNTRUSTED. */
+ * exactly one creates the queue. `name`: 1 to 64 letters, digits, '.', '_' and '-'. It does not begin with '.', and is
+ * not 32 hex digits. The file is /dev/shm/forksight-NAME. `options`: NULL is all zero; `named` is ignored. If the queue
+ * exists, it must have the same options, apart from spin_us. Otherwise the error is BAD_OPTION, and its text names the
+ * option that differs. If the file with that name is not a queue, the error is UNTRUSTED. */
 int forksight_queue_open_or_create(const char* name, const struct forksight_queue_options* options, int role,
                                    forksight_queue** queue, struct forksight_queue_error* error);
-/* These two functions do the same as the two above. They are for producers and consumers that a supervisor starts later,
- * or starts again. Calls return CLOSED, PRODUCER_DIED and NO_CONSUMER only after the expected number of producers or
- * consumers has ended, and the grace time is over. forksight/ipc/options.hpp names the exceptions. `expected`: NULL is
- * all zero. */
+/* These two functions do the same as forksight_queue_create() and forksight_queue_open_or_create(). They are for
+ * producers and consumers that a supervisor starts later, or starts again. Calls return CLOSED, PRODUCER_DIED and
+ * NO_CONSUMER only after the expected number of producers or consumers has ended, and the grace time is over.
+ * forksight/ipc/options.hpp names the exceptions. `expected`: NULL is all zero. */
 int forksight_queue_create_expecting(const struct forksight_queue_options* options,
                                      const struct forksight_queue_expected* expected, forksight_queue** queue,
                                      struct forksight_queue_error* error);
@@ -102,8 +102,8 @@ int forksight_queue_attach_with_payload(int fd, int payload_fd, int role, forksi
                                         struct forksight_queue_error* error);
 int forksight_queue_attach_named(const char* name, int role, forksight_queue** queue,
                                  struct forksight_queue_error* error);
-/* In a forked child: makes a handle for the child. Close the inherited handle in the child, too, when the child does not
- * need it. */
+/* In a forked child: makes a handle for the child. The child should also close the inherited handle when it no longer
+ * needs that handle. */
 int forksight_queue_reattach_after_fork(const forksight_queue* parents, forksight_queue** queue,
                                         struct forksight_queue_error* error);
 /* NULL is allowed. Loans and messages that the program still has keep the memory that they need. */
@@ -174,11 +174,11 @@ struct forksight_queue_delivery {
   uint64_t pending;
   uint64_t first_lost, first_lost_count; /* the first range of numbers that were lost, if lost is not 0 */
 };
-/* flush() and close_producer() fill in `told`, if it is not NULL, whatever they return. UNDELIVERED: some messages were
- * lost. After TIMEOUT the feeder goes on, and the call may be repeated. */
+/* Whatever flush() and close_producer() return, they fill in `told`, unless `told` is NULL. UNDELIVERED: some messages
+ * were lost. After TIMEOUT the feeder goes on, and the call may be repeated. */
 int forksight_queue_flush(forksight_queue* queue, int64_t timeout_ms, struct forksight_queue_delivery* told,
                           struct forksight_queue_error* error);
-/* After this, the handle cannot send. */
+/* After this call, the handle cannot send. */
 int forksight_queue_close_producer(forksight_queue* queue, int64_t timeout_ms, struct forksight_queue_delivery* told,
                                    struct forksight_queue_error* error);
 /* Makes each call that waits on this handle, in any thread, return CANCELLED. Every later call that would send or receive

@@ -197,8 +197,8 @@ class queue {
   result<delivery> flush(deadline until = deadline::never());
   // After this call, the handle cannot send. With feed::thread, the call first waits until the messages on its list are
   // sent. When no producer is left, consumers receive the queued messages, and then the error `closed`. The errors are
-  // those of flush(). After a timeout the feeder goes on, and the call may be repeated. The destructor of a handle does
-  // the same, but cannot report which messages were lost.
+  // those of flush(). After a timeout the feeder goes on, and the call may be repeated. The destructor of a handle also
+  // waits until the messages on the list are sent, but cannot report which messages were lost.
   result<delivery> close_producer(deadline until = deadline::never());
   // How many of the accepted messages the feeder has sent, has lost, and still has. All numbers are 0 without feed::thread
   // and in a forked child.

@@ -20,7 +20,7 @@ enum class errc : std::uint8_t {
   // no producer is left, and the last one died without closing; pid: its pid. With options::expected_producers: fewer
   // producers have closed than were expected; pid: the producer that died last, or the creator that has died
   producer_died,
-  // there were consumers, but none is left; or none can come, because the creator has died; pid: then its pid
+  // there were consumers, but none is left; or none can come, because the creator has died; pid: the dead creator's pid
   no_consumer,
   used_after_fork,  // the handle belongs to the parent process: call reattach_after_fork()
   role,             // the handle is attached with the other role, or as a caretaker
@@ -51,7 +51,7 @@ struct error {
   std::string text;
 };
 
-// E: the error type. A library on top of the queue may use its own.
+// E: the error type. A library on top of the queue may use an error type of its own.
 template <class T, class E = error>
 class [[nodiscard]] result {
  public:

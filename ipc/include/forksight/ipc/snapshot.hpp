@@ -18,8 +18,9 @@ struct snapshot {
     std::uint32_t index = 0;
     std::uint32_t pid = 0;
     life lives = life::unknown;
-    // false: it has no lock by which others see that it lives, because it attached without a usable /proc, or because
-    // the kernel refused the lock. If it has a lock and `lives` is unknown, the calling process cannot look at locks.
+    // false: the participant has no lock by which others see that it lives. It attached without a usable /proc, or the
+    // kernel refused the lock. If the participant has a lock and `lives` is unknown, the calling process cannot look at
+    // locks.
     bool has_lock = true;
     bool is_of_other_namespace = false;    // its pid means nothing in our pid namespace
     bool is_of_unknown_namespace = false;  // no /proc there or here: its pid may mean nothing in our pid namespace
@@ -81,7 +82,7 @@ bool is_queue_file(std::string_view path);
 bool begins_as_queue(int fd);
 
 // Reads the state of the queue behind a descriptor, or of the queue with that name. The caller does not become a
-// participant: it maps the segment read-only.
+// participant, and maps the segment read-only.
 result<snapshot> inspect(int fd);
 // Like inspect(fd), but the queue must belong to `user`. inspect(fd) takes the effective user of this process.
 result<snapshot> inspect(int fd, std::uint32_t user);

@@ -10,13 +10,14 @@
 // driver.
 //
 // The pool calls the CUDA driver through libcuda.so.1. If the process has not loaded this library, the pool loads it.
-// During each call, the device's primary context is current. The CUDA runtime uses the same context, and streams must
-// belong to it. The program must have initialised CUDA. Any number of threads may use a pool. But no other call on a
-// pool may run while close(), a move or the destructor of that pool runs.
+// During each call, the device's primary context is current. Streams must belong to this context, which the CUDA
+// runtime also uses. The program must have initialised CUDA. Any number of threads may use a pool. But no other call on
+// a pool may run while close(), a move or the destructor of that pool runs.
 //
-// Another process gets the pool once, over a connected UNIX socket. A descriptor of device memory can be passed only
-// over a socket or by inheritance, and CUDA does not work after a fork. Legacy handles also come over the socket, in a
-// sealed page beside the queue's descriptor. A message of the queue contains only a buffer's index and a length.
+// Another process gets the pool once, over a connected UNIX socket. There is no other way: a descriptor of device
+// memory can be passed only over a socket or by inheritance, and CUDA does not work in a forked child, which inherits
+// descriptors. A handle of memory::legacy also comes over the socket: it is in a sealed file, whose descriptor is sent
+// after that of the queue. A message of the queue contains only a buffer's index and a length.
 #pragma once
 
 #include <cstddef>
@@ -58,9 +59,9 @@ struct pool_options {
   std::uint32_t max_participants = 16;
 };
 
-// A buffer to write into. Work on the stream that was passed to acquire() may write into it. If the buffer is not sent,
-// the destructor gives it back to the pool. If the stream is being captured into a graph at that time, a later call of
-// the pool gives the buffer back.
+// A buffer to write into. Work on the stream that was passed to acquire() may write into the buffer. If the buffer is
+// not sent, the destructor gives it back to the pool. If the stream is being captured into a graph at that time, a
+// later call of the pool gives the buffer back.
 class gpu_loan {
  public:
   gpu_loan();
@@ -80,15 +81,15 @@ class gpu_loan {
   std::unique_ptr<state> state_;
 };
 
-// A buffer to read. Work on the stream that was passed to receive() may read it. With memory::vmm_fd, the memory is
-// mapped for reading only, except in the process that created the pool.
+// A buffer to read. Work on the stream that was passed to receive() may read the buffer. With memory::vmm_fd, the
+// memory is mapped for reading only, except in the process that created the pool.
 class gpu_message {
  public:
   gpu_message();
   gpu_message(gpu_message&&) noexcept;
   gpu_message& operator=(gpu_message&&) noexcept;
-  // Calls release() with the stream that was passed to receive(). If that fails, a later call of the pool, or the end
-  // of the pool, releases the message.
+  // Calls release() with the stream that was passed to receive(). If release() fails, a later call of the pool, or the
+  // end of the pool, releases the message.
   ~gpu_message();
   device_address data() const;
   std::size_t size() const;
@@ -136,20 +137,20 @@ class gpu_pool {
   // Returns the oldest message. The stream `on` waits for the writer's work on the message. May also return
   // producer_died: the writer has died. With memory::legacy, this process can then receive nothing more, and data() is
   // 0 for messages that the program still has. With memory::vmm_fd, receive() still returns a message if the device had
-  // finished it before the writer died. If the device had not finished the message, receive() drops it and returns this
-  // error, and the program may call receive() for the next one. receive() also returns this error if the writer has
-  // died and no message is left.
+  // finished the writer's work on it before the writer died. Otherwise receive() drops the message and returns this
+  // error. The program may then call receive() for the next message. receive() also returns this error if the writer
+  // has died and no message is left.
   result<gpu_message> receive(stream on, deadline until = deadline::never());
 
   // For the creator: ends sending, accepts no more readers, and frees the memory if no other process has it open.
-  // Otherwise returns in_use, whose text names the processes that have it open; close() may be called again. in_use is
-  // also the error while this process has a loan or another handle of the pool. For a reader: closes the memory.
-  // Messages that the program still has keep it open. Before the memory is closed or freed, close() waits for the work
-  // of this process on buffers that were sent, released or given back.
+  // Otherwise returns in_use. The text of this error names the processes that have the memory open. close() may be
+  // called again. It also returns in_use while this process has a loan or another handle of the pool. For a reader:
+  // closes the memory. Messages that the program still has keep the memory open. Before the memory is closed or freed,
+  // close() waits for the work of this process on buffers that were sent, released or given back.
   result<void> close();
   // Gives back the buffers that dead members of the pool held. Returns how many members were found dead. Also releases
   // all streams, of any process, that wait for the work of a dead process. Each call that waits for a buffer or a
-  // message does the same. A thread that waits in cuStreamSynchronize() does not do this. So call recover() in another
+  // message does the same. A thread that waits in cuStreamSynchronize() does neither. So call recover() in another
   // thread, or in another process of the pool.
   std::size_t recover();
 

@@ -17,7 +17,7 @@ enum class errc : std::uint8_t {
   initialised_in_parent,  // a process that had called cuInit() forked this process: CUDA does not work here
   used_after_fork,        // the pool, loan or message belongs to the parent process
   no_device,              // there is no such device, or it is not visible here
-  unsupported,            // the device, WSL or MPS does not support it
+  unsupported,            // the device, WSL or MPS does not support this use
   other_namespace,        // memory::legacy does not work between pid namespaces
   in_use,                 // close(): a process still uses the memory; pid: the first such process, perhaps this one
   producer_died,          // pid: the pid of the creator
