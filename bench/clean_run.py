@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """Measures how much wall-clock time `forksight run` adds to a program in which it finds nothing.
 
-Each round runs the program bare and under `run`. Every other round uses the opposite order. The added time is the median
-of the differences of the rounds. It is given in milliseconds and not as a ratio, because some of the programs end after
-a few milliseconds.
+Each round runs the program bare and under `run`. Every other round uses the opposite order. The added time is the
+median of the differences of the rounds. The added time is given in milliseconds and not as a ratio, because some of the
+programs end after a few milliseconds.
 
 For programs that idle, clean_run.py measures the processor time of `run` itself, as a share of the wall-clock time.
 

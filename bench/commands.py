@@ -30,7 +30,7 @@ def _timed(command, folder, environment):
 
 def _make(scratch, source):
     """Prepares a make command that compiles some of the shim's sources, two at a time. The benchmark repeats the
-    command many times. So it compiles only a few sources."""
+    command many times. So the command compiles only a few sources."""
     build = scratch / "make"
     plain = {key: value for key, value in os.environ.items() if not key.startswith("CMAKE_") and key != "LD_PRELOAD"}
     _run(["cmake", "-S", source, "-B", build, "-G", "Unix Makefiles", "-DCMAKE_BUILD_TYPE=Release",

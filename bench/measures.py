@@ -31,8 +31,8 @@ ANNOTATIONS = [
     Measure("annotate", "spin_lock/annotated", "a spin lock of the program's own, annotated", None),
 ]
 _ORDER, _PREDICT = ("FORKSIGHT_LOCK_ORDER",), ("FORKSIGHT_PREDICT",)
-# These measures show what the options --lock-order and --predict cost. The measures with neither option are taken in the same
-# rounds. They have limits, because an option that is not given must cost nothing.
+# These measures show what the options --lock-order and --predict cost. The measures with neither option are taken in
+# the same rounds. The measures with neither option have limits, because an option that is not given must cost nothing.
 FORESIGHT = [
     Measure("locks", "mutex/threads", "`pthread_mutex_t`, with neither option", 1.20),
     Measure("locks", "mutex/threads", "`pthread_mutex_t`, with `--lock-order`", None, asks=_ORDER),

@@ -39,7 +39,8 @@ def table(measures, results):
 
 
 def over(measures, results):
-    """Returns a line for each measure whose ratio, rounded to two places as in the table, exceeds its limit."""
+    """Returns a line for each measure whose ratio exceeds its limit. The ratio is first rounded to two places, as in
+    the table."""
     lines = []
     for measure in measures:
         if measure.at_most is not None and round(results.ratio(measure, "shim"), 2) > measure.at_most:

@@ -1,7 +1,7 @@
 // Computes the figure of one round of a benchmark. A mean would depend mostly on other work on the machine: one
 // operation that is preempted for 4 ms weighs as much as eighty forks. So each operation is timed separately. If
 // operations take only nanoseconds, each batch of them is timed. The figure is a quantile of these times, in
-// nanoseconds for an operation. It is reported as a counter.
+// nanoseconds for an operation. The figure is reported as a counter.
 #pragma once
 
 #include <benchmark/benchmark.h>

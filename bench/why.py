@@ -30,7 +30,8 @@ def children_of(pid):
 
 
 def wait_asleep(pids):
-    """Waits until every thread of these processes sleeps. The program writes its byte shortly before its threads sleep."""
+    """Waits until every thread of these processes sleeps. bench_why_tree writes its byte shortly before its threads
+    sleep."""
     def is_asleep(path):
         return path.read_text().rpartition(")")[2].split()[0] == "S"
 

@@ -1,10 +1,10 @@
-// Two bare rings. The time of "bare" is the lower bound for all transports. It has one producer and one consumer. Its
-// slots are the buffers themselves. A side that waits sleeps on a futex without a timeout. The ring checks nothing and
-// recovers nothing: if a process dies, the other process waits for ever.
+// Two bare rings. The time of "bare" is the lower bound for all transports. This ring has one producer and one
+// consumer. Its slots are the buffers themselves. While a side waits, it sleeps on a futex without a timeout. The ring
+// checks nothing and recovers nothing: if a process dies, the other process waits for ever.
 //
-// "bare, timed" differs in one respect: each sleep has a timeout of 50 ms, as in forksight's queue. Its time is the
-// lower bound for a transport in which the waiters themselves look for dead processes, so that no extra thread is
-// needed.
+// "bare, timed" differs in one respect: each sleep has a timeout of 50 ms, as in forksight's queue. The time of "bare,
+// timed" is the lower bound for a transport in which the waiters themselves look for dead processes, so that no extra
+// thread is needed.
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -23,12 +23,12 @@ void wake_sleepers(std::atomic<std::uint32_t>& word) {
   syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-// Sleeps as long as the word is 1, until a wake-up.
+// If the word is 1, sleeps until a wake-up.
 struct Untimed {
   static void sleep(std::atomic<std::uint32_t>& word) { syscall(SYS_futex, &word, FUTEX_WAIT, 1, nullptr, nullptr, 0); }
 };
 
-// Sleeps as long as the word is 1, until a wake-up or for 50 ms. The timeout is an absolute time of the coarse clock,
+// If the word is 1, sleeps until a wake-up, but at most 50 ms. The timeout is an absolute time of the coarse clock,
 // which is the cheapest kind.
 struct Timed {
   static void sleep(std::atomic<std::uint32_t>& word) {

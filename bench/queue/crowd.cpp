@@ -50,7 +50,7 @@ struct Member {
   }
 }
 
-// Waits until the condition is true. Returns false if it does not become true `within` this time.
+// Waits until the condition is true. Returns false if it does not become true within the time `within`.
 template <class Condition>
 bool becomes_true(clock::duration within, Condition condition) {
   for (const auto end = clock::now() + within; clock::now() < end; std::this_thread::sleep_for(200us)) {

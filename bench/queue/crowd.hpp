@@ -1,5 +1,5 @@
-// Many producers and consumers use lane 0 of one transport. Measures how many messages they move, or whether the others
-// continue when one of them is killed.
+// Many producers and consumers use one direction of one transport. Measures how many messages they move, or whether the
+// others continue when one of them is killed.
 #pragma once
 
 #include "transport.hpp"

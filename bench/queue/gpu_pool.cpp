@@ -3,8 +3,8 @@
 // Usage: bench_gpu_pool vmm_fd|legacy BYTES MESSAGES
 //
 // Prints one line of JSON. `handoff_us` is the time of one message with a pool of 4 buffers. `round_trip_us` is the
-// time of one message with a pool of one buffer. It includes the time until the writer's device may write into the
-// buffer again.
+// time of one message with a pool of one buffer. This time includes the wait until the writer's device may write into
+// the buffer again.
 #include <dlfcn.h>
 #include <signal.h>
 #include <sys/socket.h>

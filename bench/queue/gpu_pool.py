@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""Measures how long it takes to hand a buffer of a CUDA device to another process: through a pool of ipc/cuda, and through
-torch.multiprocessing. It needs a GPU. torch.multiprocessing is measured only if PyTorch with CUDA is installed.
+"""Measures how long it takes to hand a buffer of a CUDA device to another process: through a pool of ipc/cuda, and
+through torch.multiprocessing. gpu_pool.py needs a GPU. torch.multiprocessing is measured only if PyTorch with CUDA is
+installed.
 
   gpu_pool.py --program build/release/bin/bench_gpu_pool [--update docs/cuda-ipc.md]
 """

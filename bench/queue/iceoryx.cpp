@@ -1,5 +1,5 @@
-// The transport iceoryx 2: a publisher, and a subscriber that loses no message. The messages are in the memory of the
-// daemon of iceoryx, which must run.
+// The transport iceoryx 2: a publisher, and a subscriber that loses no message. The daemon of iceoryx must run, because
+// the messages are in its memory.
 #include <unistd.h>
 
 #include <iceoryx_posh/popo/untyped_publisher.hpp>

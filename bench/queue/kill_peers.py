@@ -4,7 +4,7 @@
 In each trial, two producers and two consumers move messages of 64 bytes. When each of them has moved some messages, the
 first producer or the first consumer gets SIGKILL within 20 ms. Then each other process must move two more messages
 within two seconds; otherwise the trial counts as hung. The daemon of iceoryx, which takes up to 1.5 s to notice a
-death, is started anew for each trial. cpp-ipc is not measured, because it is not in Debian.
+death, is started anew for each trial. The library cpp-ipc is not measured, because it is not in Debian.
 
   kill_peers.py --program build/release/bin/bench_queue [--trials N] [--update docs/queue-performance.md]
 """

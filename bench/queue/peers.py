@@ -1,9 +1,10 @@
 #!/usr/bin/python3
-"""Measures the queues of CPython's multiprocessing and of torch.multiprocessing as bench_queue measures the others.
+"""Measures the queues of CPython's multiprocessing and of torch.multiprocessing as bench_queue measures other
+transports.
 
-peers.py accepts the options of bench_queue, ignores those that do not apply to these queues, and prints the same line of
-JSON. A message is a numpy array for the queues of CPython, and a tensor for those of torch. With --kill it is a bytes
-object. A new array or tensor is created for each message, as users of these queues do.
+peers.py accepts the options of bench_queue, ignores options that do not apply to these queues, and prints the same line
+of JSON. A message is a numpy array for the queues of CPython, and a tensor for those of torch. With --kill it is a
+bytes object. A new array or tensor is created for each message, as users of these queues do.
 """
 import argparse
 import json

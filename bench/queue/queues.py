@@ -25,7 +25,8 @@ import roudi
 import tables
 
 FLOOR, OURS = "bare", "forksight"
-# `arguments` are passed to bench_queue. It prints the seconds that a message takes. The table shows this time in `unit`.
+# `arguments` are passed to bench_queue, which prints the seconds that a message takes. The table shows this time in
+# `unit`.
 Measure = namedtuple("Measure", "key text unit arguments bytes")
 _TWO = ["--cpu-first", "0", "--cpu-second", "1"]
 _STREAM = ["--measure", "stream", *_TWO, "--spin-us", "20"]
@@ -92,7 +93,8 @@ class Bench:
         if measure.key == "spin":
             return spins
         if name == "iceoryx, polling" and measure.key in ("one", "two"):
-            # Its processes poll. In "one" they share one CPU, so they would be slow. "two" is for processes that sleep.
+            # This transport polls. In the measure "one", two processes that poll would share one CPU, and be slow. The
+            # measure "two" is for processes that sleep.
             return False
         # The slow queues of CPython and torch are measured in few rounds.
         return number < self.options.slow_rounds if name in peers.NAMES else True

@@ -61,7 +61,7 @@ class Libdw final : public Walker {
     is_beyond_ = false;
     answer_ = {};
     const int result = dwfl_getthread_frames(session_, kTid, add_frame, this);
-    // libdw treats a return address that cannot be read as the end of the stack.
+    // If a return address cannot be read, libdw takes this for the end of the stack.
     if (is_beyond_ || result == DWARF_CB_ABORT) {
       answer_.end = symbols::WalkEnd::kBytesEnd;
     } else if (result == 0) {
