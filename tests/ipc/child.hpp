@@ -55,7 +55,7 @@ class child {
     pid_ = -1;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
-  // A caller calls this after it has waited for the child itself. The destructor then does nothing.
+  // Call this after another function has waited for the child. The destructor then does nothing.
   void forget() { pid_ = -1; }
   int kill_and_wait() {
     kill(pid_, SIGKILL);
@@ -66,7 +66,7 @@ class child {
   pid_t pid_;
 };
 
-// A pipe through which one process tells another that it may go on: pass() writes one byte, take() waits for it.
+// A pipe through which one process lets another process go on: pass() writes one byte, and take() waits for that byte.
 class baton {
  public:
   baton() {

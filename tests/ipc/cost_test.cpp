@@ -58,7 +58,7 @@ TEST(Cost, OfACallThatFindsNothingDoesNotGrowWithTheMembers) {
   EXPECT_LT(cost_of([&] { EXPECT_EQ(last.acquire(deadline::now()).error().code, errc::timeout); }), kAtMost);
 }
 
-// A process that waits looks for deaths when it wakes up. A process that never waits must notice deaths, too.
+// A waiting process looks for deaths when it wakes up. A process that never waits must notice deaths, too.
 TEST(Cost, AProcessThatNeverWaitsAlsoNoticesADeath) {
   queue q = make(16);
   const baton holds;
@@ -87,8 +87,8 @@ unsigned long times_asleep(pid_t pid) {
   return 0;
 }
 
-// Each waiting process used to wake up 20 times a second and examine all others. So 60 processes together woke up 1,200
-// times a second, and made 72,000 examinations a second.
+// In an earlier version, each waiting process woke up 20 times a second and examined all others. So 60 processes
+// together woke up 1,200 times a second, and made 72,000 examinations a second.
 TEST(Cost, ManyWaitingProcessesRarelyWakeUp) {
   constexpr std::size_t kWaiters = 60;
   queue q = make(64);

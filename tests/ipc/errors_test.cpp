@@ -75,8 +75,8 @@ void expect_error(const result<T>& got, errc code, const std::string& text) {
   EXPECT_EQ(got.error().text, text);
 }
 
-// Runs `limit` and then `call` in a child. `fault` makes a system call of `call` fail. Returns what `call` returns.
-// Checks that the child leaves no name in /dev/shm.
+// Runs `limit` and then `call` in a child. `fault` says which system call fails while `call` runs. Returns what `call`
+// returns. Checks that the child leaves no name in /dev/shm.
 std::string said_by(const std::function<void()>& limit, const test::fault& fault,
                     const std::function<std::string()>& call) {
   int ends[2];
@@ -207,7 +207,7 @@ TEST_F(Errors, InCALackOfMemoryIsNoSpace) {
             "no_space: queue: this process cannot allocate the memory that the call needs");
 }
 
-// Without a check, the kernel sends SIGXFSZ, which ends the process.
+// If create() did not check the size, the kernel would send SIGXFSZ, which ends the process.
 TEST_F(Errors, ALimitForTheSizeOfFiles) {
   const auto limit = [] {
     const rlimit most{1 << 20, RLIM_INFINITY};
@@ -300,7 +300,7 @@ TEST_F(Errors, AControlGroupOfVersion1HasNoRoom) {
         "segment: needs " + bytes_of(wanted) + " bytes, control group " + folder +
             " has 1000000 left of 9000000 (memory.limit_in_bytes): raise the limit or ask for fewer or smaller "
             "buffers");
-    // The lines that begin with total_ include the groups below.
+    // The lines that begin with total_ include the groups inside this group.
     test::write_file(folder + "/memory.stat",
                      "cache 7000000\ninactive_file 0\ntotal_inactive_file 3000000\ntotal_active_file 3000000\n");
     EXPECT_TRUE(queue::create(wanted));
@@ -336,7 +336,8 @@ TEST_F(Errors, NoDescriptorLeft) {
   for (const int fd : sockets) close(fd);
 }
 
-// ENFILE is the limit of the whole system. The limit of the process does not help then.
+// ENFILE is the limit of the whole system. It does not help to raise the limit of the process, so the error must not
+// say so.
 TEST_F(Errors, NoDescriptorLeftInTheWholeSystem) {
   std::string said;
   for (unsigned long at = 0; said.find("memfd_create") == std::string::npos; ++at) {
@@ -589,7 +590,7 @@ TEST_F(Errors, AHandleThatMayNotMakeTheCall) {
       "queue: another participant took process " + std::to_string(getpid()) +
       " for dead, and gave its entry and its buffers to the others; no data is damaged: attach again";
   expect_error(q.send(std::move(*lent), 1, deadline::now()), errc::evicted, evicted);
-  // A loan or a message that the handle took now would be lost if its process died.
+  // A loan or a message that the handle took now would be lost if its process died. So these calls must fail.
   auto other = queue::attach(q.fd());
   ASSERT_TRUE(other->send_copy("x", 1, deadline::now()));
   expect_error(q.acquire(deadline::now()), errc::evicted, evicted);

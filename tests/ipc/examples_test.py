@@ -1,6 +1,6 @@
 """Runs the example producer with a consumer that is stopped and killed, and with a second consumer.
 
-Checks what `forksight queue` and `forksight why` report about them.
+Checks what `forksight queue` and `forksight why` report about these processes.
 
 Usage: examples_test.py PRODUCER CONSUMER FORKSIGHT"""
 import json
@@ -36,7 +36,8 @@ def main():
     name = producer.stdout.readline().strip()
     started = []
     try:
-        # The queue has eight buffers, and no consumer takes a message. So the producer waits, and `inspect` shows it.
+        # The queue has eight buffers, and no consumer takes a message. So the producer waits, and `inspect` shows this
+        # wait.
         seen = wait_for(name, lambda q: q["queued"] == 8 and any(p["waits_for"] == "buffer" for p in q["participants"]))
         assert [p["pid"] for p in seen["participants"] if p["producer"]] == [producer.pid], seen
         by_pid = json.loads(forksight("inspect", str(producer.pid), "--format", "json"))

@@ -137,8 +137,7 @@ def main():
         said = queue.expect(consumer, "message", "0 queued; no producer is there any more: 0 closed, 1 died; "
                             "the thread waits for another one to come, for 600.0 s at most")
         assert "expected producer" not in said, said
-    # A similar hang: a producer is there and does not send. `why` must not say that the consumer waits for a producer
-    # to come.
+    # A producer is there and does not send. `why` must not say that the consumer waits for a producer to come.
     with Queue("idle", Expected(producers=2)) as queue:
         idles, consumer = queue.start("idle"), queue.start("consume")
         said = queue.expect(consumer, "message",

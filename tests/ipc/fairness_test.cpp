@@ -40,7 +40,7 @@ class on_one_processor {
   cpu_set_t before_{};
 };
 
-// Longer than each wait of a test, unless the queue hangs.
+// A deadline that no wait of a test reaches, unless the queue hangs.
 deadline patience() { return deadline::after(30s); }
 
 queue make(std::uint32_t slots, std::uint32_t buffers, std::int32_t spin_us = -1) {
@@ -131,7 +131,7 @@ TEST_P(Fairness, EightProducersAtAFullQueueGetTheirShare) {
 }
 
 // If there are fewer buffers than producers, the producers wait for a buffer. Otherwise they wait for a slot. The last
-// number is the time for which they spin before they sleep.
+// number is the time in microseconds for which they spin before they sleep.
 INSTANTIATE_TEST_SUITE_P(Ipc, Fairness,
                          testing::Values(shape{2, 1, 0}, shape{4, 4, 0}, shape{4, 4, 20}, shape{2, 16, 0},
                                          shape{4, 16, 20}),

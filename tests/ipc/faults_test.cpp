@@ -160,7 +160,7 @@ const std::vector<operation> kOperations = {
     {"receive in vain", make_memfd, join,
      [](scene& of) {
        auto got = of.own.receive(deadline::after(1ms));
-       // The right result is that no message came. Any other result is reported.
+       // The right result is the error `timeout`, because no message came. Any other error is reported.
        if (!got && got.error().code != errc::timeout) of.why = got.error();
      }},
     {"send by a feeder",

@@ -185,8 +185,8 @@ void storm(bool atfork_handlers) {
   while (received == 0) std::this_thread::yield();
   for (int i = 0; i < kForks; ++i) {
     child other([&] {
-      // A thread of the parent may hold the lock of the inherited handle at the fork, and that thread does not exist in
-      // the child. The atfork handlers prevent this. So the child uses that handle only if they are on.
+      // Without atfork handlers, a thread of the parent may hold the lock of the inherited handle at the fork. In the
+      // child, nobody could unlock it. So the child uses the inherited handle only with atfork handlers.
       if (atfork_handlers && q.send_copy("x", 1).error().code != errc::used_after_fork) return 1;
       auto own = q.reattach_after_fork();
       return own && own->send_copy("child", 5) ? 0 : 2;  // the destructor of `own` waits until the message is sent

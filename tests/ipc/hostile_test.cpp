@@ -169,8 +169,8 @@ TEST(Hostile, WordsWrittenAtRandomWhileOthersWork) {
       std::mt19937_64 random(seed);
       const std::vector<std::size_t> places = memory.used();
       while (!is_over) {
-        // The thread does not change the constant part of the header, because each process uses its own copy of it. It
-        // clears the marks of a poisoned or closed queue, so that the other threads can go on.
+        // The thread does not change the constant part of the header, because each process uses its own copy of that
+        // part. The thread clears the marks of a poisoned or closed queue, so that the other threads can go on.
         const std::size_t offset = places[random() % places.size()] & ~std::size_t{3};
         if (offset >= offsetof(detail::header, tail)) {
           auto* const word = reinterpret_cast<std::atomic<std::uint32_t>*>(&memory.at(offset));

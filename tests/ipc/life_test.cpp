@@ -99,8 +99,8 @@ TEST(Life, AnotherTimeNamespaceIsNoDeath) {
   holds.take();
   EXPECT_EQ(q.recover(), 0u);
   EXPECT_EQ(q.inspect().loaned, 1u);
-  // The kernel kills the holder when its parent ends (PR_SET_PDEATHSIG). This process is not its parent, so it cannot
-  // wait for the holder, and polls instead.
+  // The kernel kills the holder when its parent ends (PR_SET_PDEATHSIG). This process is not the holder's parent, so it
+  // cannot wait for the holder, and polls instead.
   outer.kill_and_wait();
   const auto start = deadline::clock::now();
   while (q.recover() == 0 && deadline::clock::now() - start < 20s) sched_yield();
@@ -351,8 +351,8 @@ bool refuse_pidfds() {
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-// A killed process that nobody has waited for is a zombie. A process that cannot open a pidfd must still take it for
-// dead.
+// A killed process that nobody has waited for is a zombie. A process that cannot open a pidfd must still take the
+// zombie for dead.
 void expect_a_zombie_is_dead(const queue& q) {
   siginfo_t how{};
   const baton holds;
@@ -466,7 +466,7 @@ TEST(Life, WhereLocksAreRefusedNobodyIsTakenForDead) {
         shm_unlink(name.c_str());
         continue;
       }
-      // Its death cannot be noticed, so its loan is never taken away.
+      // The holder's death cannot be noticed, so its loan is never taken away.
       holder.kill_and_wait();
       EXPECT_EQ(q.recover(), 0u);
       EXPECT_EQ(q.inspect().loaned, 1u);

@@ -227,8 +227,8 @@ TEST(Lifetimes, ASendFailsWhenNoFurtherConsumerIsExpected) {
                         "there is no room: 0 HELD, 2 QUEUED"));
 }
 
-// A supervisor process that creates a named queue with three expected producers. When the test passes `go`, it exits,
-// or, if `is_killed`, waits until the test kills it.
+// A supervisor process that creates a named queue with three expected producers. When the test passes `go`, the
+// supervisor exits. If `is_killed` is true, the supervisor instead waits until the test kills it.
 struct supervisor {
   explicit supervisor(bool is_killed) {
     if (pipe(name_) != 0) std::abort();
@@ -265,7 +265,8 @@ struct supervisor {
   int name_[2] = {-1, -1};
 };
 
-// The supervisor is killed after the first producer. It cannot start the others, so the queue ends.
+// The first producer sends a message and ends. Then the supervisor is killed. It cannot start the other two producers,
+// so the queue ends.
 TEST(Lifetimes, AKilledSupervisorEndsTheQueue) {
   supervisor one(true);
   auto q = queue::attach(one.name, role::consumer);

@@ -47,8 +47,8 @@ queue make(on_death policy, std::uint32_t buffers = 4) {
 
 void interrupted(int /*signal*/) {}
 
-// A waiter looks for deaths when it has slept for a whole slice of time. Here a signal interrupts its sleep every
-// millisecond, so no sleep lasts for a whole slice. The waiter must still notice the death.
+// A waiter usually looks for deaths when it has slept for a whole slice of time, which is at least 50 ms. Here a signal
+// interrupts its sleep every millisecond, so no sleep lasts for a whole slice. The waiter must still notice the death.
 TEST(Liveness, SignalsDoNotKeepASleeperFromSeeingADeath) {
   queue q = make(on_death::drop);
   const baton holds, waits;
@@ -108,7 +108,7 @@ TEST(Liveness, ALostWakeUpOnlyDelaysTheMessage) {
     if (syscall(SYS_futex, &unused, FUTEX_WAKE, 1, nullptr, nullptr, 0) != 0) return 2;
     for (std::uint32_t i = 0; i < 5; ++i) {
       go.take();
-      // The message is sent only after the receiver is marked as waiting. It gets this mark before it sleeps.
+      // The message is sent only after the receiver is marked as waiting. The receiver gets this mark before it sleeps.
       while (true) {
         bool waits = false;
         for (const auto& one : own->inspect().participants) waits |= one.waits_for_message;
@@ -128,7 +128,8 @@ TEST(Liveness, ALostWakeUpOnlyDelaysTheMessage) {
   EXPECT_EQ(sender.wait(), 0);
 }
 
-// Attaching needs two descriptors for a short time, and keeps one. After it, the process uses its last free descriptor.
+// Attaching needs two descriptors for a short time, and keeps one. After attaching, the process also uses the other
+// one, which was the last free descriptor.
 TEST(Liveness, AProcessWithoutADescriptorLeftIsNotDead) {
   queue q = make(on_death::drop);
   const baton holds, over;

@@ -156,9 +156,9 @@ local_id automaton::merged(local_id of) {
   return first_like(of);
 }
 
-// Assumes that the two local states are alike, and tries their next step with each value. If it leads to two different
-// local states, these must be alike, too, and are tried in the same way. If no step contradicts the assumption, the two
-// local states of each pair are alike. Gives up if there are too many pairs.
+// Assumes that the two local states are alike, and tries their next step with each value. If a step leads to two
+// different local states, these must be alike, too, and are tried in the same way. If no step contradicts the
+// assumption, the two local states of each pair are alike. Gives up if there are too many pairs.
 bool automaton::merge_if_alike(local_id one, local_id other) {
   constexpr std::size_t kMostPairs = 200;
   std::vector<std::pair<local_id, local_id>> pairs;

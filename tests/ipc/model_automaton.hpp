@@ -6,11 +6,11 @@
 // A local state contains bytes of the stack. The code does not read some of these bytes again. So many local states
 // have different bytes, although the actor does the same in all of them. With `merges`, such local states become one.
 // Two local states are alike if the actor has done the same in both, accesses the same word next, and, whatever value
-// the word has, leaves the same value and goes on to local states that are alike. This is tried with each value that
-// was met in the word so far. When a word takes a new value, all local states that were merged are tried with that
-// value, too. If two of them then differ, was_refuted() returns true, and the exploration must begin anew. The new
-// exploration knows more values from the beginning. If an exploration was not refuted, the local states that it merged
-// do the same with every value that it met.
+// the word has, leaves the same value and goes on to local states that are alike. Whether two local states are alike is
+// tried with each value that was met in the word so far. When a word takes a new value, all local states that were
+// merged are tried with that value, too. If two of them then differ, was_refuted() returns true, and the exploration
+// must begin anew. The new exploration knows more values from the beginning. If an exploration was not refuted, the
+// local states that it merged do the same with every value that it met.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
-// Tries every order of the steps of producers and consumers, one of which may be killed, and of processes that recover
-// the killed one. The ring has two slots and two buffers. The sources of the state machine are compiled with
-// FORKSIGHT_IPC_MODEL. They call model_step() (model_fiber.cpp) before each access to shared memory on which a decision
-// depends.
+// Producers and consumers use a ring with two slots and two buffers. One of them may be killed, and other processes
+// recover the killed one. model_check tries every order of the steps of all these processes. The sources of the state
+// machine are compiled with FORKSIGHT_IPC_MODEL. These sources call model_step() (model_fiber.cpp) before each access
+// to shared memory on which a decision depends.
 //
 //   model_check                  up to two producers, two consumers and a kill; three users and two recovering
 //                                processes, where a consumer is killed; messages that are returned or parked before
@@ -109,9 +109,9 @@ bool check(const plan_of_run& plan, std::uint64_t& states) {
   return found.broken.empty();
 }
 
-// Explores the plan without reductions and with all reductions, and compares the ends. `thoroughly`: also explores it
-// with each reduction alone, and the exploration without reductions runs the code of each step again, and compares the
-// result with the table.
+// Explores the plan without reductions and with all reductions, and compares the ends. `thoroughly`: also explores the
+// plan with each reduction alone. In addition, the exploration without reductions runs the code of each step again, and
+// compares the result with the table.
 bool agree(const plan_of_run& plan, bool thoroughly, std::uint64_t& states) {
   const exploration full = report(plan, {false, false, false, false, thoroughly}, ", unreduced");
   states += full.states;

@@ -131,7 +131,7 @@ bool explorer::is_blind(const state& at, std::uint32_t index) {
   return table_.dead(next) == table_.dead(at.actors[index]) && (!recovers(index) || table_[next].word >= 0);
 }
 
-// True if no user notices the step of this recovering process, and it does not depend on what users do.
+// True if no user notices the step of this recovering process, and the step does not depend on what users do.
 bool explorer::is_unseen_by_users(const state& at, std::uint32_t recoverer) {
   const local& one = actor(at, recoverer);
   const word_info& word = words_[static_cast<std::size_t>(one.word)];

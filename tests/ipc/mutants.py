@@ -203,7 +203,7 @@ MUTANTS = {
     ),
 }
 
-# A test that kills one process does not find these faults. They show only in certain orders of the steps of several
+# Tests that kill one process do not find these faults. The faults show only in certain orders of the steps of several
 # processes.
 ONLY_BY_ORDERS = {
     "end_without_held",

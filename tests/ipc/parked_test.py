@@ -284,8 +284,8 @@ class Parked(unittest.TestCase):
     def test_messages_that_only_refer_to_data_are_not_drained(self):
         queue = self.make()
         queue.park(b"a reference")
-        # Sets `holds_references`, as a pool of device memory does in its queue. Then corrects the checksum `crc`. Both are
-        # fields of the struct `geometry` in layout.hpp. It begins at byte 8 of the file.
+        # Sets `holds_references`, as a pool of device memory does in its queue. Then corrects the checksum `crc`. Both
+        # are fields of the struct `geometry` in layout.hpp. This struct begins at byte 8 of the file.
         with mmap.mmap(queue.fd, 4096) as head:
             head[8 + 126] = 1
             head[8 + 148:8 + 152] = struct.pack("<I", crc32c(head[8:8 + 148]))

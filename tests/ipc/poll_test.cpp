@@ -1,5 +1,6 @@
-// Tests the descriptors for event loops. The descriptor for messages must become readable when there is a message or an
-// end to report, and the descriptor for room when a buffer is free, even if a process dies meanwhile.
+// Tests the descriptors for event loops. The descriptor for messages must become readable when there is a message, or
+// when the queue has ended. The descriptor for room must become readable when a buffer is free. This must be so even if
+// a process dies meanwhile.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/epoll.h>

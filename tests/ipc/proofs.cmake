@@ -1,4 +1,5 @@
-# Most tests of this file use this library. It reads the words of the segment and checks a queue after deaths.
+# Most tests of this file use the library ipc_invariants, which reads the words of the segment and checks a queue after
+# deaths.
 add_library(ipc_invariants STATIC invariants.cpp)
 target_link_libraries(ipc_invariants PUBLIC forksight::ipc PRIVATE forksight_warnings forksight_sanitize)
 target_include_directories(ipc_invariants PUBLIC ${PROJECT_SOURCE_DIR}/ipc/src)

@@ -93,7 +93,7 @@ TEST(Queue, AMessageThatIsNotAWholeNumberOfElementsIsRefused) {
   EXPECT_EQ(read.error().text, "queue: a message of 7 bytes is not a whole number of elements of 4 bytes");
 }
 
-// These types do not compile as elements: their copies in another process would refer to memory of this process.
+// The types with a `!` cannot be elements: their copies in another process would refer to memory of this process.
 static_assert(payload<int> && payload<point> && !payload<std::string> && !payload<char*> && !payload<std::vector<int>>);
 
 TEST(Queue, KeepsTheOrderOverManyLaps) {

@@ -77,7 +77,7 @@ TEST_F(Rendezvous, TheFirstCreatesAndTheOthersAttach) {
   ASSERT_TRUE(test::send_number(*one, 7));
   EXPECT_TRUE(other->receive(deadline::now()));
   EXPECT_EQ(other->acquire(deadline::now()).error().code, errc::role);
-  // The other functions also find this queue, and know its name.
+  // attach() and inspect() also find this queue, and know its name.
   auto by_name = queue::attach(kFullName);
   ASSERT_TRUE(by_name) << by_name.error().text;
   auto by_number = queue::attach(one->fd());
@@ -334,7 +334,7 @@ TEST_F(Rendezvous, TheNameIsFreeAgainAfterUnlinkAt) {
 }
 
 // A process that removes the name holds a lock. A second process that wants to remove the name waits for that lock.
-// When it gets the lock, the name belongs to another file, and the process must not remove it.
+// While the second process waits, the name is given to another file. The second process must not remove this name.
 TEST_F(Rendezvous, OnlyOneProcessAtATimeRemovesTheName) {
   options wanted = small();
   wanted.unlink_at = 2;
@@ -356,7 +356,8 @@ TEST_F(Rendezvous, OnlyOneProcessAtATimeRemovesTheName) {
   EXPECT_EQ(names(), kOnlyName);
 }
 
-// Before a process takes the lock to remove the name, the name gets another queue. The process must not remove it.
+// Before a process takes the lock to remove the name, the name is given to another queue. The process must not remove
+// the name.
 TEST_F(Rendezvous, TheNameOfAnotherQueueIsNotRemoved) {
   options wanted = small();
   wanted.unlink_at = 2;
@@ -375,8 +376,8 @@ TEST_F(Rendezvous, TheNameOfAnotherQueueIsNotRemoved) {
   EXPECT_EQ(names(), kOnlyName);
 }
 
-// gc() has opened a dead queue. Before it takes the lock, another gc() removes that queue, and another queue gets the
-// name.
+// gc() has opened a dead queue. Before this gc() takes the lock, another gc() removes that queue, and another queue
+// gets the name.
 TEST_F(Rendezvous, ASlowGcDoesNotRemoveTheNextQueue) {
   ASSERT_TRUE(meet());
   result<queue> next = error{};
@@ -391,8 +392,8 @@ TEST_F(Rendezvous, ASlowGcDoesNotRemoveTheNextQueue) {
   EXPECT_EQ(names(), kOnlyName);
 }
 
-// open_or_create() has opened a dead queue. Before it takes the lock, gc() removes that queue, and another process
-// creates the next one.
+// open_or_create() has opened a dead queue. Before open_or_create() takes the lock, gc() removes that queue, and
+// another process creates the next one.
 TEST_F(Rendezvous, ASlowProcessAttachesToTheNextQueue) {
   ASSERT_TRUE(meet());
   result<queue> next = error{};

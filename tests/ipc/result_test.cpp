@@ -1,4 +1,5 @@
-// Tests the functions of result that a caller may use without checking first whether it has a value or an error.
+// Tests the functions of result that a caller may use without checking first whether the result has a value or an
+// error.
 #include "forksight/ipc/result.hpp"
 
 #include <gtest/gtest.h>

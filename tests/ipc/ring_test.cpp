@@ -54,7 +54,7 @@ TEST(Ring, AHintThatIsFarBehindHidesNoMessage) {
 }
 
 // A hint may be overwritten with a wrong value. The ring then computes the correct value from the words of the slots.
-// It cannot recognise a wrong value that names another free slot, so the test uses no such value.
+// The ring cannot recognise a wrong value that names another free slot, so the test uses no such value.
 TEST(Ring, AHintThatIsAheadOfAllSlotsIsCorrected) {
   for (const std::uint32_t wrong : {14u, 16u, 20u, 1'000u, 0x7000'0000u, 0xffff'fff0u}) {
     for (const bool of_tail : {true, false}) {

@@ -83,8 +83,8 @@ TEST_F(Roles, TheWordOfAnEntryKeepsEachOfItsParts) {
   EXPECT_EQ(word.without(kConsumerRole, false).died[1], word.died[1]);
 }
 
-// Before each access of has() in turn, a second producer joins, and then the first one ends. So there is a producer all
-// the time, and has() must return true.
+// In each round, a second producer joins before one access of has() to shared memory, and then the first producer ends.
+// Each round chooses the next access. There is a producer all the time, so has() must return true.
 TEST_F(Roles, HasFindsAProducerWhileOneReplacesAnother) {
   bool is_over = false;
   for (long step = 0; !is_over; ++step) {
@@ -127,8 +127,8 @@ TEST_F(Roles, EachEndIsCountedOnce) {
   EXPECT_EQ(count_ended(view_, kConsumerRole).closed, 0u);
 }
 
-// Before each access of a recovery in turn, another survivor makes the whole recovery, and a new member takes the
-// entry.
+// In each round, another survivor makes the whole recovery before one access of a slow recovery to shared memory, and a
+// new member takes the entry. Each round chooses the next access.
 TEST_F(Roles, ASlowRecoveryCountsNoDeathTwiceAndEndsNoNewMember) {
   bool is_over = false;
   for (long step = 0; !is_over; ++step) {

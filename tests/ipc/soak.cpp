@@ -5,7 +5,8 @@
 //
 // Meanwhile other things happen, too. Processes are stopped and continued. Some call exec while they hold a loan or a
 // message. Some fork children that never use the queue and outlive them. Some consumers receive in a thread that is
-// cancelled again and again. None of this may cost a message, except that a process that calls exec counts as killed.
+// cancelled again and again. None of this may cause the loss of a message, with one exception: a process that calls
+// exec counts as killed.
 //
 // Exit status: 0: all is well; 1: something is broken; 2: the set-up failed.
 #include <pthread.h>
@@ -112,11 +113,12 @@ void become_another_if_told() {
   std::abort();
 }
 
-// A pipe that shows the end of a round to the children that never use the queue. They wait until no process has its
-// writing end any more.
+// A pipe that shows the end of a round to the children that never use the queue. These children wait until no process
+// has the pipe's writing end any more.
 int g_round[2] = {-1, -1};
 
-// Forks a child that never uses the queue. It lives until the end of the round, even if this process is killed before.
+// Forks a child that never uses the queue. The child lives until the end of the round, even if this process is killed
+// before.
 void leave_a_child() {
   if (fork() != 0) return;
   close(g_round[1]);
@@ -351,7 +353,7 @@ void round_of(on_death policy, std::uint32_t producers, std::uint32_t consumers,
     }
     one.sending = one.taken = one.released = 0;
   }
-  // A message is missing here if its consumer died before it recorded the message. With redeliver, another consumer
+  // A message is missing here if a consumer received it and died before recording it. With redeliver, another consumer
   // gets that message, so no message may be missing.
   if (policy == on_death::redeliver ? gone != 0 : gone > may_lose) {
     std::printf("broken: %lu messages were lost, %lu consumers were killed\n", gone, may_lose);

@@ -119,8 +119,8 @@ std::string where_it_died(const scenario& what, const geometry_of_test& shape, o
          (policy == on_death::drop ? "drop" : "redeliver") + ", killed after " + in_words(at);
 }
 
-// Kills one victim at `at`, and judges the queue that it leaves. Returns false if the operation was complete before
-// that point, or failed.
+// Kills one victim at `at`, and judges the queue that the victim leaves. Returns false if the operation was complete
+// before that point, or failed.
 bool kill_once(const scenario& what, const geometry_of_test& shape, on_death policy, const killing_point& at,
                tally& so_far) {
   queue q = make(shape, policy, what);
@@ -201,7 +201,7 @@ void run(const plan_of_run& plan, tally& so_far) {
   std::mt19937 random(plan.seed);
   const auto is_over = [&] { return plan.is_over(so_far); };
   for_each_kind(plan, so_far, [&](const scenario& what, const geometry_of_test& shape, on_death policy) {
-    // These operations have many instructions. They change no slot and no buffer, so one shape is enough.
+    // Long operations change no slot and no buffer, so one shape is enough for them.
     if (&shape != &kShapes[0] && is_long(what)) return;
     const unsigned long kills = so_far.kills;
     unsigned long length = 0;  // the number of instructions of the operation

@@ -59,7 +59,8 @@ inline killing_point walk::after(unsigned long n) const {
   return best;
 }
 
-// Stops the calling process. The traced child calls this before and after the operation, so that its tracer sees both.
+// Stops the calling process. The traced child calls this before and after the operation, so that its tracer sees where
+// the operation begins and ends.
 inline void stop_here() { syscall(SYS_kill, getpid(), SIGSTOP); }
 
 class stepped {

@@ -214,7 +214,7 @@ TEST(Strangers, AnotherModeOrAnotherUserIsRefused) {
   EXPECT_THAT(refused.error().text, HasSubstr("belongs to user 12345"));
 }
 
-// Gives up root's rights for good, as a server does that root starts.
+// Gives up root's rights for good, as a server that root has started may do.
 bool become_another_user() { return setresgid(12345, 12345, 12345) == 0 && setresuid(12345, 12345, 12345) == 0; }
 
 // Root makes a queue and forks processes, which give up root's rights before they attach. They can use the queue, and
@@ -274,7 +274,7 @@ TEST(Strangers, AProcessThatGaveUpRootsRightsReceivesRootsQueue) {
   for (const int fd : sockets) close(fd);
 }
 
-// The file of a named queue has the mode 600. So a process that gives up root's rights must attach before.
+// The file of a named queue has the mode 600. So a process must attach before it gives up root's rights.
 TEST(Strangers, RootsNamedQueueIsForRootAlone) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can give up root's rights";
   options wanted;
