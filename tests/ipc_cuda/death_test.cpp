@@ -173,7 +173,7 @@ TEST_P(Death, OfAReaderWithRedeliverGivesItsMessageToAnother) {
     must(send_pool(second_way.ours(), pool, soon()));
     send_filled(at, pool, 3);
     is_done.take();
-    // One reader died while it held the buffer, and another one released it.
+    // One reader died while it held the buffer. Another reader has released the buffer.
     send_filled(at, pool, 4);
     MUST(at.stream_synchronize(at.on) == 0);
     must(pool.close());

@@ -1,4 +1,6 @@
-"""Runs the two example programs: each frame must arrive, and both programs must succeed. Usage: examples_test.py WRITER READER"""
+"""Runs the two example programs: each frame must arrive, and both programs must succeed.
+
+Usage: examples_test.py WRITER READER"""
 import subprocess
 import sys
 import tempfile

@@ -162,8 +162,8 @@ TEST(Card, FactsThatContradictEachOtherAreRefused) {
   EXPECT_FALSE(is_taken([](detail::facts& about) { about.kind = memory::mempool; }));
 }
 
-// Every reader of a pool knows the pool's id. So it can send a card (the file that describes a pool) with this id and
-// with other facts.
+// Every reader of a pool knows the pool's id. So a reader can send a card (the file that describes a pool) with this id
+// and with other facts.
 TEST(Refusals, AForgedCardWithTheIdOfAnOpenPoolIsRefused) {
   child program([] {
     const gpu at;

@@ -116,7 +116,8 @@ struct gpu : functions {
   bool has_copied(unsigned char value, std::size_t bytes) const {
     return std::vector<unsigned char>(pinned, pinned + bytes) == std::vector<unsigned char>(bytes, value);
   }
-  // Work that is added to `on` after this call starts only when open_gate() is called.
+  // Work that is added to `on` after shut_gate() does not start before open_gate() is called. The gate is a word of
+  // device memory.
   void shut_gate() {
     const unsigned shut = 0;
     MUST(copy_in_async(gate, &shut, sizeof shut, aside) == 0);

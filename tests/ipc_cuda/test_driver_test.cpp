@@ -31,8 +31,8 @@ void no_core() {
   setrlimit(RLIMIT_CORE, &none);
 }
 
-// Runs `exporter` in a first process and `importer` in a second one. Then runs the function that `exporter` returned,
-// in the first process. Checks that the first process ends with the status `exporters_end`.
+// Runs `exporter` in a first process and `importer` in a second one. Then the first process runs the function that
+// `exporter` returned. Checks that the first process ends with the status `exporters_end`.
 void between_two(const std::function<std::function<void(gpu&)>(gpu&, shared&)>& exporter,
                  const std::function<void(gpu&, shared&)>& importer, int exporters_end) {
   shared& both = common();

@@ -86,7 +86,7 @@ void forget(std::map<cu_address, range>::iterator it) {
 }
 
 // If memory is unmapped while a stream still works on it, NVIDIA's driver fails the work with error 700, and the
-// context is lost. This driver ends the process instead.
+// context is lost. The test driver ends the process instead.
 void check_unused(const range& of, const char* call) {
   if (of.held.use_count() > 1) misuse(std::string(call) + " while a stream still has work on the memory");
 }
@@ -251,8 +251,9 @@ int cuIpcOpenMemHandle_v2(cu_address* memory, cu_ipc_handle handle, unsigned fla
     }, ours{};
     const std::string path = "/proc/" + std::to_string(of.exporter.pid) + "/fd/" + std::to_string(of.fd);
     if (stat(path.c_str(), &theirs) == 0 && fstat(known.fd, &ours) == 0 && theirs.st_ino == ours.st_ino) {
-      // Only one context of a process may have the memory open. Since CUDA 11, the driver may let the same context open
-      // it again, and count how often it is open. This driver follows the older rule: it refuses to open it again.
+      // Only one context of a process may have the memory open. Since CUDA 11, NVIDIA's driver may let the same context
+      // open the memory again, and count how often it is open. The test driver follows the older rule, and refuses the
+      // second call.
       return known.context == current() ? kAlreadyMapped : kInvalidContext;
     }
   }

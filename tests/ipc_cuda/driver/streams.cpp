@@ -1,5 +1,6 @@
-// Streams, events and copies of the test driver. A stream is a list of steps. A thread of the driver executes them in
-// order, and so does a call that waits for the stream. If a step cannot be executed yet, its stream waits for it.
+// Streams, events and copies of the test driver. A stream is a list of steps. A thread of the driver executes the steps
+// in order. A call that waits for the stream also executes them. If a step cannot be executed yet, the later steps of
+// its stream must wait.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>

@@ -10,8 +10,9 @@
 // Environment variables control the driver. CUDA_VISIBLE_DEVICES is a list of 0 and 1. FORKSIGHT_TEST_DRIVER_LACKS is a
 // list of numbers of attributes whose value is to be 0. FORKSIGHT_TEST_DRIVER_MPS is the value of the attribute for
 // MPS. Without this variable, the driver behaves like an old one that does not know the attribute.
-// FORKSIGHT_TEST_DRIVER_FAILS is the name of a function that fails with CUDA_ERROR_OUT_OF_MEMORY.
-// FORKSIGHT_TEST_DRIVER_KILLS is the name of a function that kills the process.
+// FORKSIGHT_TEST_DRIVER_FAILS is the name of a function that fails with CUDA_ERROR_OUT_OF_MEMORY; only
+// cuStreamWaitValue32 can do that. FORKSIGHT_TEST_DRIVER_KILLS is the name of a function that kills the process; only
+// cuEventRecord can do that.
 #pragma once
 
 #include <unistd.h>
@@ -70,8 +71,8 @@ struct used_memory {
 int find_memory(cu_address at, std::size_t bytes, use how, used_memory& memory);
 // True for memory of cuMemAllocHost(). Only a copy into such memory is asynchronous.
 bool is_pinned(const void* memory, std::size_t bytes);
-// Functions that are not allowed during a capture call this function. It invalidates the captures whose mode forbids
-// this thread such calls. Returns true if it invalidated a capture.
+// Called by functions that are not allowed during a capture. Invalidates the captures whose mode forbids this thread
+// such calls. Returns true if a capture was invalidated.
 bool ends_captures();
 
 // Waits until `done` returns true. Holds the lock while `done` runs. Executes the steps of all streams meanwhile.
