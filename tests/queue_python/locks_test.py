@@ -56,8 +56,8 @@ class Refused(Case):
 
     def test_each_object(self):
         lock, semaphore, condition, barrier, value = Lock(), Semaphore(2), Condition(threading.Lock()), Barrier(2), Value("i", 0)
-        # The condition uses a lock of `threading`, which the kernel does not refuse, and does not check who holds that lock. So
-        # condition.wait() fails only when it locks a place.
+        # The condition uses a lock of `threading`, which needs no lock of the kernel. Here, the condition does not
+        # check who holds that lock. So condition.wait() fails only when it takes the kernel's lock for its waiter.
         condition._check_lock = lambda what: None
         for number in (errno.EPERM, errno.ENOSYS, errno.EACCES, errno.EINVAL):
             for use in (lock.acquire, lambda: lock.acquire(False), lambda: lock.acquire(timeout=60), semaphore.acquire, barrier.wait,
@@ -226,7 +226,7 @@ class Locks(Case):
                 lock.release()
                 break
             if lock.held:
-                kept += 1  # `held` tells the caller that it has the lock
+                kept += 1  # `held` tells the caller that acquire() got the lock
                 lock.release()
             self.assertTrue(others.acquire(False), at)
             others.release()
@@ -435,7 +435,8 @@ class Barriers(Case):
         self.assertEqual((barrier.broken, barrier.n_waiting), (False, 0))
 
     def test_a_party_that_was_let_through_is_not_affected_by_a_later_reset_or_abort(self):
-        """A party was let through, but has not noticed it yet. A reset() or an abort() at that time must not affect it."""
+        """A party was let through, but has not noticed it yet. A reset() or an abort() at that time must not affect the
+        party."""
         for later in ("reset", "abort"):
             barrier, line, going = Barrier(2), self.line(), self.line()
 

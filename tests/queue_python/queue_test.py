@@ -738,7 +738,7 @@ class ChosenNames(Case):
         self.assertEqual(one.name, f"/forksight-{self.NAME}")
         one.put("a")
         one.put("b")
-        other = self.make()  # takes no message, although it becomes a consumer
+        other = self.make()  # takes no message, although the handle becomes a consumer
         self.assertEqual(os.fstat(one.fileno()).st_ino, os.fstat(other.fileno()).st_ino)
         self.assertEqual([other.get(False), one.get(False)], ["a", "b"])
         self.assertEqual(self.sharedClosing(Queue.attach(one.name)).name, one.name)

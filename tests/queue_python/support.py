@@ -24,8 +24,8 @@ PR_SET_PDEATHSIG = 1
 
 
 class Child:
-    """A forked process that runs a function. Its exit status is 0 if the function returns, and 1 if it raises. The kernel kills the
-    process when its parent ends."""
+    """A forked process that runs a function. Its exit status is 0 if the function returns, and 1 if the function raises
+    an exception. The kernel kills the process when its parent ends."""
 
     def __init__(self, function, *arguments):
         parent = os.getpid()

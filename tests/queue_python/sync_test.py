@@ -380,7 +380,7 @@ class Conditions(Case):
         self.assertLessEqual(places, 6)
 
     def test_killed_at_every_23rd_instruction_of_notify(self):
-        """A process is killed in notify(). Its notify() or the next one must wake the waiter."""
+        """A process is killed in notify(). Its notify() or the next notify() must wake the waiter."""
         for at in range(0, MOST_INSTRUCTIONS, 23):
             condition, line = Condition(), self.line()
             waiter = self.waiter(condition, line)
