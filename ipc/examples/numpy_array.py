@@ -1,4 +1,5 @@
-"""Passes a numpy array to another process. Both use the shared memory, so nothing is copied. Argument: the library's path."""
+"""Passes a numpy array to another process. Both processes use the shared memory, so nothing is copied. Argument: the
+library's path."""
 import ctypes as c, os, sys
 import numpy as np
 

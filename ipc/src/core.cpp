@@ -387,7 +387,8 @@ result<void> core::send(loan& from, std::size_t bytes, deadline until) {
 }
 
 // Checks whether a consumer that found nothing may sleep. It first checks whether producers are left, and then whether
-// messages are queued. In the other order, it could miss a message that the last producer sent just before it ended.
+// messages are queued. In the other order, the check could miss a message that the last producer sent just before it
+// ended.
 result<std::uint64_t> core::check_can_receive() {
   const ring& view = memory_.view();
   const header& head = *view.head;
@@ -449,8 +450,9 @@ result<message> core::receive_message(const std::shared_ptr<core>& self, deadlin
   if (outcome.value() != step_result::done) return after_step(outcome.value());
   wake_one(view, wait_kind::slot);
   who_.entry().received.count_own(1);
-  // The consumer updates the high-water mark. If the producer did, it would need the consumers' cache line, which costs
-  // a cache miss for each message. A consumer that waited does not update the mark, because the queue was empty before.
+  // The consumer updates the high-water mark. If the producer updated the mark, the producer would need the consumers'
+  // cache line, which costs a cache miss for each message. A consumer that waited does not update the mark, because the
+  // queue was empty before.
   if (!waited) {
     const std::uint32_t length = view.head->tail.peek() - view.head->head.peek() + 1;
     if (length <= view.slot_count) view.head->high_water.raise_to(length);

@@ -38,7 +38,7 @@ class core {
   // Sets the function `look`. Waiting calls execute it whenever they look for dead members: after each sleep, which
   // lasts at most 3 s, and before they return `timeout`. `look` must be set before the first call that waits.
   void at_each_look(std::function<void()> look) { at_each_look_ = std::move(look); }
-  // In the calls below, `self` is this object. A returned loan or message keeps it alive.
+  // In the calls below, `self` is this object. A returned loan or message keeps this object alive.
   result<loan> acquire(const std::shared_ptr<core>& self, deadline until);
   result<void> send(loan& from, std::size_t bytes, deadline until);
   result<message> receive(const std::shared_ptr<core>& self, deadline until);

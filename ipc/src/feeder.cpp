@@ -73,7 +73,8 @@ feeder::feeder(std::shared_ptr<core> to, bool atfork_handlers)
 feeder::~feeder() {
   if (!core_->is_ours()) {
     // The feeder thread exists only in the parent. This child leaks the mutex and the condition variables. The mutex
-    // may be locked, and a condition variable may record a waiter. They must not be destroyed in these states.
+    // may be locked, and a condition variable may record a waiter. A mutex and a condition variable must not be
+    // destroyed in these states.
     if (has_atfork_) feeder_forks::get().remove(this);
     if (thread_.joinable()) new (&thread_) std::thread;
     (void)state_.release();
@@ -157,10 +158,10 @@ delivery feeder::delivered() const {
 }
 
 // Any number of threads may call this at once. All of them wait until the feeder thread has ended its work, and one of
-// them joins it.
+// them joins the feeder thread.
 result<delivery> feeder::close(deadline until) {
-  // A forked child does not have the feeder thread. In its copy of the memory, a thread that does not exist there may
-  // hold the lock.
+  // A forked child does not have the feeder thread. In the child's copy of the memory, a thread that does not exist in
+  // the child may hold the lock.
   if (!core_->is_ours()) return core_->check_usable().error();
   std::thread mine;
   std::unique_lock<std::mutex> lock(state_->mutex);

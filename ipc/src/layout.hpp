@@ -183,8 +183,8 @@ struct alignas(2 * kLine) participant {
   shared_word<std::uint64_t> sent;
   shared_word<std::uint64_t> received;
   char name[16];
-  // Valid while the participant waits (waiting.hpp): its ticket, and the time of its offer (CLOCK_MONOTONIC; 0: no
-  // offer).
+  // Valid only while the participant waits (waiting.hpp): the ticket of the participant, and the time at which the
+  // participant got an offer (CLOCK_MONOTONIC; 0: no offer).
   shared_word<std::uint64_t> ticket[kWaitKinds];
   shared_word<std::uint64_t> offered_ns[kWaitKinds];
   shared_word<std::uint64_t> roles;  // role_word
@@ -227,7 +227,7 @@ struct header {
   shared_word<std::uint64_t> tickets[kWaitKinds];    // for each kind: the last ticket that a waiter has taken
   alignas(kLine) shared_word<std::uint32_t> status;  // kShutdown, ...
   shared_word<std::uint64_t> last_producer;          // pid of the producer that ended last, | kDied if it died; 0: none
-  // For each role: how many times a handle has taken it. A handle takes the role first, and increases this number
+  // For each role: how many times a handle has taken the role. A handle takes the role first, and increases this number
   // afterwards.
   shared_word<std::uint64_t> came[kCountedRoles];
   shared_word<std::uint64_t> last_died[kCountedRoles];  // for each role: the pid of the member that died last; 0: none

@@ -133,7 +133,7 @@ void members::leave() {
   const identity free{0, 0, static_cast<std::uint8_t>(self_.incarnation + 1), entry_state::free};
   (void)entry.word.exchange_if(seen, free.bits());
   life_lock::end(std::exchange(life_page_, nullptr));
-  // Other members may be waiting for this one, for a message or for room.
+  // Other members may be waiting for a message or for room that only this member could have given.
   for (const wait_kind kind : kAllKinds) wake_all(ring_, kind);
 }
 
@@ -227,8 +227,8 @@ void members::recover(std::uint32_t index, const identity& who) {
   for (const wait_kind kind : kAllKinds) wake_all(ring_, kind);
 }
 
-// Returns 1 if the member was dead. The word is read before the lock. If the member leaves in between, its word
-// changes, and recover() with the old word does nothing.
+// Returns 1 if the member was dead. The word is read before the lock is examined. If the member leaves in between, its
+// word changes, and recover() with the old word does nothing.
 std::uint32_t members::look_at(std::uint32_t index, bool& can_tell) {
   const identity who = identity::of(ring_.participants[index].word.load());
   if (who.state == entry_state::free || who == self_ || !who.has_lock) return 0;

@@ -8,14 +8,15 @@ namespace forksight::ipc::detail {
 
 // Field 22 of /proc/PID/stat (proc(5)), in clock ticks since boot; 0: there is no such process, or /proc is not usable.
 std::uint64_t start_time_of(std::uint32_t pid);
-// The state of field 3: R, S, D, T, t, Z, X; 0: there is no such process, or /proc is not usable.
+// The state in field 3: R, S, D, T, t, Z, X; 0: there is no such process, or /proc is not usable.
 char state_of(std::uint32_t pid);
 // The inode of /proc/self/ns/pid; 0: not known, because /proc cannot be read.
 std::uint64_t own_pid_namespace();
 // The name of the calling process, at most 15 bytes.
 std::string own_name();
 std::uint64_t monotonic_ns();
-// The time of the same clock, exact to a tick of the kernel (1 to 10 ms). The call takes only a few nanoseconds.
+// The time that monotonic_ns() returns, exact to a tick of the kernel (1 to 10 ms). The call takes only a few
+// nanoseconds.
 std::uint64_t coarse_ns();
 constexpr std::uint64_t kTickNs = 10'000'000;  // the longest tick
 constexpr std::uint64_t kNever = ~std::uint64_t{0};

@@ -80,7 +80,7 @@ void recovery::recover_roles(const ring& of, std::uint32_t index, identity dead)
     }
     if (is_consumer) head.last_died[index_of(kConsumerRole)].store_release(dead.pid);
     for (const std::uint32_t role : {kProducerRole, kConsumerRole}) {
-      // The member may have died after it took its first role, and before it increased this number.
+      // The member may have died after it took its first role, and before it increased `came`.
       std::uint64_t none = 0;
       if (word.has(role)) (void)head.came[index_of(role)].exchange_if(none, 1);
     }

@@ -260,7 +260,7 @@ step_result ring::take_queued(owner_id owner, std::uint32_t pid, std::uint64_t n
       continue;
     }
     if (word.state == slot_state::writing || word.state == slot_state::reading) {
-      // Another member owns this slot, and it may be slow or dead. Later messages need not wait for it.
+      // Another member owns this slot, and may be slow or dead. Later messages need not wait for that member.
       if (all_before_consumed) first_passed = position;
       all_before_consumed = false;
       ++position;

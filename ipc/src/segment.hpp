@@ -1,5 +1,5 @@
 // The memory of a queue. This class creates, seals and maps it, or maps and checks a segment that another process has
-// created. It copies the facts in the header once to private memory, checks them, and uses only the copy.
+// created. The class copies the facts in the header once to private memory, checks them, and uses only the copy.
 #pragma once
 
 #include <cstddef>

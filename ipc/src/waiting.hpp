@@ -1,4 +1,4 @@
-// Lets participants sleep until something may be available, and wakes them. A participant that waits sets its bit in a
+// Lets participants sleep until something may be available, and wakes them. A waiting participant sets its bit in a
 // map, and sleeps on a word of its own. No message is lost or delivered twice because of these words, whatever they
 // contain: only the words of slots and buffers decide that. But these words decide who is served, and when. A
 // participant that finds others waiting may take nothing although something is there, and a call that does not wait
@@ -7,12 +7,12 @@
 // waiter one slice, or two if the first one is shorter.
 //
 // Waiters are served in turn. When a participant begins to wait, it takes a ticket: a number that is higher than all
-// earlier ones. A participant that makes something available offers it to the waiter with the lowest ticket that has no
-// offer yet: it writes the time of the offer into the waiter's entry, and wakes the waiter. If other participants wait,
-// a participant takes something only if enough is left for each waiter with a lower ticket. If a waiter does not use
-// its offer for kTurnNs, it is stopped, dead, or gets no processor time. Then the others ignore this waiter until it
-// looks again. The waiter keeps its ticket. The number of available things is computed from hints, which may be out of
-// date.
+// earlier ones. When a participant has made something available, it makes an offer to the waiter with the lowest ticket
+// that has no offer yet. It writes the time of the offer into the waiter's entry, and wakes the waiter. If other
+// participants wait, a participant takes something only if enough is left for each waiter with a lower ticket. If a
+// waiter does not use its offer for kTurnNs, it is stopped, dead, or gets no processor time. Then the others ignore
+// this waiter until it looks again. The waiter keeps its ticket. The number of available things is computed from hints,
+// which may be out of date.
 //
 // At the end of its slice, a waiter looks for dead members, unless another member has just done so. Many waiters together
 // must not use more processor time than one. So a slice is 50 ms times the number of waiting participants, and at most 3 s.

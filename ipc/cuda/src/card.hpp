@@ -2,9 +2,9 @@
 // to private memory once, checks them, and uses only the copy. The other words of the card change while the pool is in
 // use. These words say only when to wait, and never where memory is.
 //
-// Streams wait for words of the card, and not for CUDA events. A stream that waits for an event of a process that has
-// died waits for ever (seen with driver 580.159). The words are in host memory, so any process of the pool can release
-// a stream that waits for a word (device_memory::release_streams).
+// Streams wait for words of the card, and not for CUDA events. If the process of an event dies, a stream waits for this
+// event for ever (seen with driver 580.159). The words are in host memory, so any process of the pool can release a
+// stream that waits for a word (device_memory::release_streams).
 //
 // The card's file also shows which processes of the pool live. Each process holds the lock of its own number in the
 // file, as the members of a queue do (ipc/src/life.hpp).

@@ -371,8 +371,8 @@ result<gpu_message> pool::receive(stream on, deadline until) {
       put_back_.push_back(std::move(*got));
       return failed(answer, "cuStreamWaitValue32");
     }
-    // Because of this record, close() also waits until the wait of the stream `on` has ended, even if the message is
-    // released on another stream.
+    // This record makes close() wait until the wait of the stream `on` has ended, even if the message is released on
+    // another stream.
     (void)note_use(got->index(), on);
   }
   gpu_message made;

@@ -64,7 +64,8 @@ std::string written(const cu_uuid& uuid) {
 
 surroundings surroundings::here() {
   std::string mps = environment_of("CUDA_MPS_PIPE_DIRECTORY");
-  // The default folder of the MPS daemon, and a FIFO that it makes there ("Multi-Process Service", section 4.2).
+  // The default folder of the MPS daemon, and a FIFO that the daemon makes there ("Multi-Process Service", section
+  // 4.2).
   if (mps.empty() && access("/tmp/nvidia-mps/control", F_OK) == 0) mps = "/tmp/nvidia-mps";
   return {text_of("/proc/version"), mps, environment_of("CUDA_VISIBLE_DEVICES"), ipc::detail::own_pid_namespace()};
 }

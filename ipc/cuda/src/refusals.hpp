@@ -31,7 +31,7 @@ std::optional<error> refuse_uninitialised(const driver& api);
 // device. If the driver is too old to say so, `where` decides: a process with a folder of the MPS daemon counts as a
 // client of MPS.
 std::optional<error> refuse_device(const driver& api, cu_device device, memory kind, const surroundings& where);
-// Finds the device with that UUID. Its number in this process may differ from the creator's.
+// Finds the device with that UUID. The number of the device may differ between this process and the creator.
 result<cu_device> find_device(const driver& api, const cu_uuid& uuid, const surroundings& where);
 
 }  // namespace forksight::ipc_cuda::detail

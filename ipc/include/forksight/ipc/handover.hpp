@@ -24,9 +24,9 @@ struct gc_report {
 // Removes named queues that no process has open. Each user of a queue holds a lock. However the user ends, the kernel
 // releases that lock. dry_run: removes nothing, and only reports.
 result<gc_report> gc(bool dry_run = false);
-// Waits until no process has that named queue open, and then removes it. Returns false if another process removed the
-// name meanwhile. The caller does not take part in the queue, and this call keeps no state. So the caller may be killed
-// at any time and started again. Errors: not_found, untrusted, bad_option, system.
+// Waits until no process has that named queue open, and then removes the name. Returns false if another process removed
+// the name meanwhile. The caller does not take part in the queue, and this call keeps no state. So the caller may be
+// killed at any time and started again. Errors: not_found, untrusted, bad_option, system.
 result<bool> remove_when_unused(const std::string& name);
 
 }  // namespace forksight::ipc

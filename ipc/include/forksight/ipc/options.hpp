@@ -7,22 +7,22 @@
 
 namespace forksight::ipc {
 
-// memfd: a sealed memfd. Another process gets it by inheritance or SCM_RIGHTS. The kernel frees it when its last user
-// ends. named: a file of shm_open() with a random name. gc() removes the files that nobody uses any more.
+// memfd: a sealed memfd. Another process gets the memfd by inheritance or SCM_RIGHTS. The kernel frees the memory when
+// the last user ends. named: a file of shm_open() with a random name. gc() removes the files that nobody uses any more.
 enum class strategy : std::uint8_t { memfd, named };
 // direct: the sending call itself puts the message into the segment, without a thread or a lock. thread: send_copy()
 // puts the message on an unbounded private list, and a feeder thread sends it. CPython's multiprocessing.Queue works in
 // this way, with the same hazards at fork() and _exit().
 enum class feed : std::uint8_t { direct, thread };
-// What becomes of a message whose consumer died with it. drop: the message is lost; it is delivered at most once.
-// redeliver: another consumer gets it; it is delivered at least once, and release() acknowledges it.
+// What becomes of a message whose consumer died with it. drop: the message is lost, so it is delivered at most once.
+// redeliver: another consumer gets the message, so it is delivered at least once. release() acknowledges the message.
 enum class on_death : std::uint8_t { drop, redeliver };
 // What send() and acquire() do when there is no room. block: they wait. fail: they return `timeout` at once.
-// drop_oldest: they drop the oldest message that no consumer has now, and count it.
+// drop_oldest: they drop the oldest message that no consumer has now. snapshot::dropped counts these messages.
 enum class full : std::uint8_t { block, fail, drop_oldest };
 // any: the handle becomes a producer with its first acquire(), and a consumer with its first receive(). caretaker: the
-// handle is for parked messages, and can neither send nor receive. It does not count for unlink_at, and it counts
-// neither as a producer nor as a consumer.
+// handle is for parked messages, and can neither send nor receive. Such a handle does not count for unlink_at, and
+// counts neither as a producer nor as a consumer.
 enum class role : std::uint8_t { any, producer, consumer, caretaker };
 
 struct options {
@@ -42,9 +42,9 @@ struct options {
   // How many handles will be producers, and how many consumers, from the creation of the queue to its end, 0 to 4096. A
   // process that is started again counts again. receive() returns `closed` or `producer_died` only after this number of
   // producers has ended. send() and acquire() return `no_consumer` only after this number of consumers has ended. There
-  // are two exceptions: shutdown() was called, or the creator died while it was neither a producer nor a consumer, so
-  // that it cannot start the missing ones any more. 0: the number is not known. Then these errors come when the last
-  // attached producer or consumer has ended.
+  // are two exceptions: shutdown() was called, or the creator died while it was neither a producer nor a consumer. Such
+  // a creator supervises the others, and after its death nobody starts the missing ones. 0: the number is not known.
+  // Then these errors come when the last attached producer or consumer has ended.
   std::uint32_t expected_producers = 0, expected_consumers = 0;
   // After the last producer or consumer has ended, calls wait this long for another one before they return `closed`,
   // `producer_died` or `no_consumer`. They do not wait if all expected producers or consumers have closed their handles
@@ -63,8 +63,8 @@ class deadline {
   using clock = std::chrono::steady_clock;
   constexpr deadline(clock::time_point at) : at_(at) {}
   static constexpr deadline never() { return deadline(clock::time_point::max()); }
-  // A call with this deadline does not wait. The text of its error says only what is missing. inspect() says which
-  // process has it.
+  // A call with this deadline does not wait. The text of the call's error says only what is missing. inspect() says
+  // which process has it.
   static constexpr deadline now() { return deadline(clock::time_point::min()); }
   // If the end of the span is beyond the range of the clock, this is never().
   static deadline after(clock::duration span) {

@@ -1,7 +1,7 @@
-// A queue of buffers in shared memory, between processes of one host. A producer writes into a loan, and a consumer reads
-// the message. The bytes are not copied: only the index of the buffer goes through the queue. A process may die at any
-// instruction. The others notice its death, and get the buffers that it held. So no process hangs because of a death, and
-// the text of a timeout says which process holds which buffers.
+// A queue of buffers in shared memory, between processes of one host. A producer writes into a loan, and a consumer
+// reads the message. The bytes are not copied: only the index of the buffer goes through the queue. A process may die
+// at any instruction. The other processes notice the death, and get the buffers that the dead process held. So no
+// process hangs because of a death, and the text of a timeout says which process holds which buffers.
 //
 // Any number of threads of a process may use one handle at once. After fork() the child needs a handle of its own:
 // reattach_after_fork().
@@ -69,9 +69,9 @@ class loan {
   std::uint32_t generation_ = 0;
 };
 
-// A message to read. When this object is destroyed, its buffer becomes free. With on_death::redeliver, that
-// acknowledges the message. A message of receive_parked() is different: only release() frees its buffer. If the object
-// is destroyed without release(), the message is parked again.
+// A message to read. When this object is destroyed, its buffer becomes free. With on_death::redeliver, the message is
+// then acknowledged. A message of receive_parked() is different: only release() frees its buffer. If the object is
+// destroyed without release(), the message is parked again.
 class message {
  public:
   message() = default;
@@ -91,8 +91,8 @@ class message {
   }
   // The pid of the process that sent the message. That process may have ended.
   std::uint32_t producer() const { return producer_; }
-  // How many consumers have received the message, this one included. The earlier consumers died while they held it. For
-  // a message of receive_parked(): how many consumers received it before it was parked.
+  // How many consumers have received the message, this one included. The earlier consumers died while they held the
+  // message. For a message of receive_parked(): how many consumers received it before it was parked.
   std::uint32_t deliveries() const { return deliveries_; }
   explicit operator bool() const { return data_ != nullptr; }
   std::uint32_t index() const { return buffer_; }
@@ -167,9 +167,9 @@ class queue {
   // Makes the handle a producer or a consumer now. Without this call, its first acquire() or receive() does that. Returns
   // the errors of those calls, and bad_option if the role is neither producer nor consumer.
   result<void> take_role(role as);
-  // Sends a copy. The errors are those of acquire() and send(). With feed::thread, it puts the copy on an unbounded
-  // list and returns at once. If an accepted message cannot be sent later, the next send_copy() returns the reason and
-  // does not accept its own message. flush() and close_producer() also return the reason.
+  // Sends a copy. The errors are those of acquire() and send(). With feed::thread, send_copy() puts the copy on an
+  // unbounded list and returns at once. If an accepted message cannot be sent later, the next send_copy() returns the
+  // reason and does not accept its own message. flush() and close_producer() also return the reason.
   result<void> send_copy(const void* data, std::size_t bytes, deadline until = deadline::never());
 
   // Descriptors for event loops: poll(), epoll, asyncio. The descriptor of message_fd() is readable (POLLIN) while a
@@ -195,10 +195,10 @@ class queue {
   // Waits until the feeder has sent or lost all messages that were accepted before the call. feed::direct: returns at
   // once. Errors: undelivered (a message that this handle had accepted at any time was lost), timeout, used_after_fork.
   result<delivery> flush(deadline until = deadline::never());
-  // After this call, the handle cannot send. With feed::thread, the call first waits until the messages on its list are
-  // sent. When no producer is left, consumers receive the queued messages, and then the error `closed`. The errors are
-  // those of flush(). After a timeout the feeder goes on, and the call may be repeated. The destructor of a handle also
-  // waits until the messages on the list are sent, but cannot report which messages were lost.
+  // After this call, the handle cannot send. With feed::thread, the call first waits until the messages on the handle's
+  // list are sent. When no producer is left, consumers receive the queued messages, and then the error `closed`. The
+  // errors are those of flush(). After a timeout the feeder goes on, and the call may be repeated. The destructor of a
+  // handle also waits until the messages on the list are sent, but cannot report which messages were lost.
   result<delivery> close_producer(deadline until = deadline::never());
   // How many of the accepted messages the feeder has sent, has lost, and still has. All numbers are 0 without feed::thread
   // and in a forked child.

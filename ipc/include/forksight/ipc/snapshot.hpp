@@ -1,5 +1,5 @@
-// The state of a queue: its participants, who holds which buffer and for how long, and how many messages were lost. It
-// is read while other processes use the queue. So its parts may come from slightly different moments.
+// The state of a queue: its participants, who holds which buffer and for how long, and how many messages were lost. The
+// snapshot is taken while other processes use the queue. So its parts may come from slightly different moments.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ struct snapshot {
     std::uint64_t bytes = 0;
     std::uint32_t producer = 0;         // pid
     std::uint32_t number = 0;           // the value of message::number()
-    std::uint32_t parked_by = 0;        // pid of the consumer that parked it; 0: not parked by a consumer
+    std::uint32_t parked_by = 0;        // pid of the consumer that parked the message; 0: not parked by a consumer
     std::vector<std::uint32_t> killed;  // pids of consumers that died while they held the message; only the last six
   };
 

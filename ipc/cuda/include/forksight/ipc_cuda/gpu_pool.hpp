@@ -5,9 +5,9 @@
 // earlier message of the same buffer.
 //
 // The process that creates a pool writes into the buffers. The processes that receive the pool read them. A process may
-// die at any instruction, even while streams of other processes wait for its work. The other processes then notice its
-// death, its buffers go back to the pool, and the streams go on. docs/cuda-ipc.md says what was proven, and on which
-// driver.
+// die at any instruction, even while streams of other processes wait for its work. Then the other processes notice the
+// death. The buffers of the dead process go back to the pool, and the waiting streams go on. docs/cuda-ipc.md says what
+// was proven, and on which driver.
 //
 // The pool calls the CUDA driver through libcuda.so.1. If the process has not loaded this library, the pool loads it.
 // During each call, the device's primary context is current. Streams must belong to this context, which the CUDA
@@ -17,7 +17,8 @@
 // Another process gets the pool once, over a connected UNIX socket. There is no other way: a descriptor of device
 // memory can be passed only over a socket or by inheritance, and CUDA does not work in a forked child, which inherits
 // descriptors. A handle of memory::legacy also comes over the socket: it is in a sealed file, whose descriptor is sent
-// after that of the queue. A message of the queue contains only a buffer's index and a length.
+// after that of the queue. A message of the queue contains only a length and the number of the message. The index of
+// its buffer in the queue is also the index of the buffer in device memory.
 #pragma once
 
 #include <cstddef>
@@ -51,8 +52,8 @@ struct pool_options {
   memory kind = memory::vmm_fd;
   // 0: the pool allocates its own memory. Otherwise the address of memory that the program has allocated by
   // cuMemAlloc() or cudaMalloc(); `kind` must be legacy. The buffers begin at this address, each at a multiple of 256
-  // bytes from it. The readers can access the whole allocation that contains the address. The program must not free the
-  // allocation before close() has succeeded.
+  // bytes from this address. The readers can access the whole allocation that contains the address. The program must
+  // not free the allocation before close() has succeeded.
   device_address existing = 0;
   ipc::on_death after_death = ipc::on_death::drop;
   ipc::full when_full = ipc::full::block;

@@ -12,11 +12,11 @@ namespace forksight::ipc_cuda {
 enum class errc : std::uint8_t {
   queue,                  // an error of the queue: error::queue says which one, for example timeout or closed
   driver,                 // the driver failed for another reason: see error::driver
-  no_driver,              // there is no libcuda.so.1, or it lacks a function that is needed
+  no_driver,              // there is no libcuda.so.1, or this library lacks a function that is needed
   not_initialised,        // cuInit() has not been called in this process
   initialised_in_parent,  // a process that had called cuInit() forked this process: CUDA does not work here
   used_after_fork,        // the pool, loan or message belongs to the parent process
-  no_device,              // there is no such device, or it is not visible here
+  no_device,              // there is no such device, or this process cannot see the device
   unsupported,            // the device, WSL or MPS does not support this use
   other_namespace,        // memory::legacy does not work between pid namespaces
   in_use,                 // close(): a process still uses the memory; pid: the first such process, perhaps this one
