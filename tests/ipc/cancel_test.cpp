@@ -137,7 +137,7 @@ TEST(Cancel, OnAHandleThatDoesNotWaitRefusesTheNextCall) {
   EXPECT_TRUE(q.close_producer());
 }
 
-// Waits in receive() on an empty queue, without a deadline, until it is cancelled.
+// Waits in receive() on an empty queue, without a deadline, until the thread is cancelled.
 void* receive_for_ever(void* handle) {
   (void)static_cast<queue*>(handle)->receive();
   return nullptr;

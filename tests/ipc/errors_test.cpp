@@ -424,7 +424,7 @@ TEST_F(Errors, GcThatLocksANewFileDoesNotMakeCreateFail) {
           shm_unlink(made->name().c_str());
         },
         [] { return test::names_in("/dev/shm").empty() ? 0 : 2; });
-    if (found.hit < 0) break;  // create() makes no call with this number
+    if (found.hit < 0) break;  // create() makes fewer calls
     if (found.hit != SYS_flock) continue;
     ++locks;
     EXPECT_EQ(found.status, 0) << "call " << at;
@@ -603,8 +603,8 @@ TEST_F(Errors, AHandleThatMayNotMakeTheCall) {
   expect_error(consumer->receive(deadline::now()), errc::closed, "queue: was shut down");
 }
 
-// A caretaker withdraws a parked message and is then taken for dead. It no longer owns that message. So it cannot
-// release, park or requeue the message.
+// A caretaker withdraws a parked message and is then taken for dead. The caretaker no longer owns that message. So the
+// caretaker cannot release, park or requeue the message.
 TEST_F(Errors, ACaretakerThatIsTakenForDeadLosesItsMessage) {
   for (int call = 0; call < 4; ++call) {
     queue q = make();

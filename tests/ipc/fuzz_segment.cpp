@@ -1,7 +1,7 @@
-// A fuzz target for libFuzzer. It changes the bytes of a queue that is in use: it combines each of them with a byte of
-// the input by exclusive or. Then it attaches to that queue and uses it. The first byte of the input chooses three
-// things: the policy after a death, whether the checksum of the header is corrected, and whether the handle gets
-// descriptors for an event loop. With descriptors, two threads read the segment while it is used.
+// A fuzz target for libFuzzer. It changes the bytes of a queue that is in use. Each byte is combined with a byte of the
+// input by exclusive or. Then it attaches to that queue and uses it. The first byte of the input chooses three things:
+// the policy after a death, whether the checksum of the header is corrected, and whether the handle gets descriptors
+// for an event loop. With descriptors, two threads read the segment while it is used.
 #include <sys/mman.h>
 
 #include <cstddef>
@@ -70,7 +70,7 @@ class target {
     }
     auto& shape = reinterpret_cast<detail::header*>(words_)->shape;
     // The destructor of a handle with a feeder waits until all messages are sent. If the queue is full and nobody
-    // reads, it would wait for ever. So the fuzzer never switches the feeder on.
+    // reads, the destructor would wait for ever. So the fuzzer never switches the feeder on.
     shape.feed = static_cast<std::uint8_t>(feed::direct);
     if ((data[0] & 2) != 0) shape.crc = detail::crc32c(&shape, offsetof(detail::geometry, crc));
     (void)inspect(q_.fd());

@@ -154,7 +154,7 @@ TEST(Hostile, RegionsOverwritten) {
 
 // The environment variable FORKSIGHT_IPC_EXECUTIONS gives the least number of operations. The default is 20,000. How
 // many operations succeed depends on the machine. So the test goes on until enough of them have succeeded and at least
-// one has found the queue corrupt. It gives up after fifty times the least number.
+// one has found the queue corrupt. The test gives up after fifty times the least number.
 TEST(Hostile, WordsWrittenAtRandomWhileOthersWork) {
   const char* const wanted = std::getenv("FORKSIGHT_IPC_EXECUTIONS");
   const unsigned long executions = wanted != nullptr ? std::strtoul(wanted, nullptr, 10) : 20'000;

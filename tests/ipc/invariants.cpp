@@ -32,7 +32,7 @@ std::string check_at_rest(const queue& survivor) {
   return {};
 }
 
-// Receives and releases all queued and returned messages, or, if `parked`, all parked messages.
+// Receives and releases all queued and returned messages. With `parked`, it does so with all parked messages instead.
 std::string take_all(queue& survivor, bool parked, std::vector<std::uint32_t>& numbers) {
   const std::uint32_t most = survivor.inspect().buffers;
   for (;;) {
@@ -70,7 +70,7 @@ std::string fill_and_empty(queue& survivor, std::size_t buffers, std::size_t slo
       return "only " + std::to_string(i) + " of " + std::to_string(room) + " messages could be sent";
     }
   }
-  // One more message is refused. With drop_oldest, it would replace the oldest message, so it is not sent.
+  // One more message is refused. With drop_oldest, a further message would replace the oldest message. So none is sent.
   if (survivor.inspect().when_full != full::drop_oldest && send_number(survivor, 0)) {
     return "more messages could be sent than there is room for";
   }

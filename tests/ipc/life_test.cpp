@@ -56,7 +56,7 @@ queue make(strategy how = strategy::memfd, std::uint32_t members = 16) {
   return std::move(made).value();
 }
 
-// Attaches, acquires a buffer, passes the baton, and waits until it is killed.
+// Attaches, acquires a buffer, passes the baton, and waits until the process is killed.
 int hold(const queue& q, const baton& holds) {
   auto own = q.reattach_after_fork();
   if (!own) return 1;
@@ -221,7 +221,7 @@ TEST(Life, TheMatrixOfNamespaces) {
     const std::string where = "holder: " + holders.name() + ", looker: " + lookers.name();
     queue q = make();
     const baton holds;
-    // Looks for deaths until `lent` buffers are on loan, but at most for that time.
+    // Looks for deaths until `lent` buffers are on loan, but at most for the time `at_most`.
     const auto look = [&](std::uint32_t lent, deadline::clock::duration at_most) {
       child looker([&] {
         return in_spaces(lookers, [&] {

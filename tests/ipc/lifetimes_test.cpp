@@ -159,7 +159,7 @@ TEST(Lifetimes, AProducerThatIsNotStartedAgainEndsTheQueue) {
   wanted.as = role::consumer;
   queue q = make(wanted);
   const std::uint32_t pid = one_that_dies(q, role::producer);
-  // A call that does not wait starts the grace time. It returns before the grace time is over.
+  // A call that does not wait starts the grace time. The call returns before the grace time is over.
   q.recover();
   EXPECT_EQ(q.receive(deadline::now()).error().code, errc::timeout);
   const auto end = q.receive();

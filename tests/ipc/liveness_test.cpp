@@ -73,8 +73,8 @@ TEST(Liveness, SignalsDoNotKeepASleeperFromSeeingADeath) {
     const auto start = deadline::clock::now();
     const auto got = own->acquire(deadline::after(20s));
     if (!got) return 2;
-    // When the deadline of a call has passed, the call looks for deaths once more. The time shows whether it noticed
-    // the death before that.
+    // When the deadline of a call has passed, the call looks for deaths once more. The time shows whether the call
+    // noticed the death before its deadline.
     return deadline::clock::now() - start < 10s ? 0 : 3;
   });
   waits.take();
@@ -253,7 +253,8 @@ TEST(Liveness, ATracedProcessIsAliveAndNamed) {
   EXPECT_TRUE(q.receive(deadline::after(5s)));
 }
 
-// A waiting call is woken again and again although there is no message. It must not return early or miss a message.
+// A waiting call is woken again and again although there is no message. The call must not return early or miss a
+// message.
 TEST(Liveness, WakesWithoutAReasonChangeNothing) {
   queue q = make(on_death::drop);
   const baton waits;
