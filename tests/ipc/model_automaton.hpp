@@ -43,7 +43,7 @@ class automaton {
     // With merges: an earlier local state that is like this one; itself: there is none. Local states that are alike
     // form a tree, and the root stands for all of them (first_like).
     local_id like = 0;
-    bool was_compared = false;  // merged() has compared it with the others
+    bool was_compared = false;  // merged() has compared this local state with the others
     bool was_blind = false;     // is_blind() has returned true
     int ignored = -1;           // the argument of is_blind() for which the values were tried
     // The value of merges_done_ when is_blind() last tried the values and returned false; -1: it never did.

@@ -114,8 +114,8 @@ bool explorer::is_local(const state& at, std::uint32_t index) {
   return recovering(at) == 1 && is_unseen_by_users(at, index);
 }
 
-// True if it makes no difference when this step comes: it leaves its word as it is, and the actor then does the same,
-// whatever value it found in the word.
+// True if it makes no difference when this step comes: the step leaves its word as it is, and the actor then does the
+// same, whatever value the step found in the word.
 bool explorer::is_blind(const state& at, std::uint32_t index) {
   if (!by_.merge_alike) return false;
   const local& one = actor(at, index);

@@ -36,10 +36,10 @@
 // step, then only their steps and their kills are tried. No user notices these steps, and no user changes what they do.
 // So the steps of users can also come later. Here the persistent set consists of the steps and the kills of both.
 //
-// A kill changes what follows from a step of the victim. So beside a local step of the victim, its kill is also tried,
-// unless the step leaves everything as it is: then a kill after the step has the same result as a kill before it. The
-// same is true of a blind step of one of two recovering processes. A blind step with which such a process ends is not
-// local, because the other process can be killed only before that step.
+// A kill changes what follows from a step of the victim. So where a local step of the victim is tried, the kill of the
+// victim is tried, too. The exception is a step that leaves everything as it is, because a kill after such a step has
+// the same result as a kill before it. The same is true of a blind step of one of two recovering processes. A blind
+// step with which such a process ends is not local, because the other process can be killed only before that step.
 //
 // These arguments rest on three rules, which are checked at each step that is explored with merge_local. Only
 // recovering processes access words of kind `recovery`. A fact is accessed only by the owner of its guard, and by a

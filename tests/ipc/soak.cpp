@@ -264,8 +264,8 @@ void round_of(on_death policy, std::uint32_t producers, std::uint32_t consumers,
   }
   queue q = std::move(made).value();
   if (pipe(g_round) != 0) std::abort();
-  // The only producer or the only consumer may be killed. Because of these two handles, no call then reports that no
-  // producer or no consumer is left.
+  // Even if the only producer or the only consumer is killed, the queue must keep a member of each role. Otherwise
+  // calls would report that no producer or no consumer is left. So this process keeps a handle of each role.
   std::vector<queue> keepers;
   for (const role as : {role::producer, role::consumer}) {
     auto keeper = queue::attach(q.fd(), as);

@@ -78,7 +78,7 @@ class stepped {
     int status = 0;
     is_ready_ = waitpid(child_.pid(), &status, 0) == child_.pid() && WIFSTOPPED(status) && WSTOPSIG(status) == SIGSTOP;
     // If the child failed in `prepare`, it has ended, and waitpid() above has reaped it. If another signal has stopped
-    // the child, its destructor kills it.
+    // the child, the destructor of `child_` kills it.
     if (!is_ready_ && !WIFSTOPPED(status)) child_.forget();
   }
 

@@ -38,7 +38,7 @@ queue make() {
   return std::move(made).value();
 }
 
-// Attaches, acquires a loan, passes the baton `holds`, and keeps the loan until it is killed.
+// Attaches, acquires a loan, passes the baton `holds`, and keeps the loan until the process is killed.
 int hold(const queue& q, const baton& holds) {
   auto own = q.reattach_after_fork();
   if (!own) return 1;
