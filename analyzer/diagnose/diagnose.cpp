@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <set>
 #include <tuple>
 #include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "diagnose/advice.hpp"
 #include "diagnose/evidence.hpp"
@@ -68,14 +72,29 @@ void heed_timers(const model::Model& model, std::vector<Finding>& findings) {
   }
 }
 
-// Returns the process at the end of the chain of waits that begins at `id`; nullopt if the chain is a ring.
-std::optional<model::ProcessId> find_root(const model::Model& model, model::ProcessId id) {
-  std::unordered_set<model::ProcessId> seen;
-  while (model.processes[id].liveness == model::Liveness::kVictim && model.processes[id].waits_for) {
-    if (!seen.insert(id).second) return std::nullopt;
-    id = *model.processes[id].waits_for;
+// Returns for each process the process at the end of its chain of waits; nullopt if the chain is a ring. Chains may be
+// very long, and share their ends, so each process is visited once.
+std::vector<std::optional<model::ProcessId>> find_roots(const model::Model& model) {
+  std::vector<std::optional<model::ProcessId>> roots(model.processes.size());
+  std::vector<bool> is_visited(model.processes.size());
+  std::vector<model::ProcessId> chain;
+  for (model::ProcessId first = 0; first < model.processes.size(); ++first) {
+    chain.clear();
+    model::ProcessId id = first;
+    while (!is_visited[id]) {
+      is_visited[id] = true;
+      chain.push_back(id);
+      const model::Process& process = model.processes[id];
+      if (process.liveness == model::Liveness::kVictim && process.waits_for) {
+        id = *process.waits_for;
+      } else {
+        roots[id] = id;
+      }
+    }
+    // If the chain has met itself, `id` has no root yet, and none of them has one.
+    for (const model::ProcessId one : chain) roots[one] = roots[id];
   }
-  return id;
+  return roots;
 }
 
 // Adds victims that attach_victims() does not find. Such a victim is proven dead, and no finding is about it. It waits
@@ -102,24 +121,48 @@ void attach_bound_processes(const model::Model& model, std::vector<Finding>& fin
     }
     return {};
   };
-  for (bool is_changed = true; is_changed;) {
-    is_changed = false;
-    for (const model::Process& process : model.processes) {
-      if (!is_proven_dead(process) || by_process.contains({process.host, process.pid})) continue;
-      const auto [finding, via] = find_awaited(process);
-      if (finding == nullptr) continue;
-      finding->victims.push_back({process.pid, via});
-      by_process.emplace(std::pair(process.host, process.pid), finding);
-      is_changed = true;
+  // The processes that wait for a process, by its host and pid.
+  std::map<std::pair<std::string, std::int32_t>, std::vector<model::ProcessId>> waiters;
+  for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
+    const model::Process& process = model.processes[id];
+    if (!is_proven_dead(process)) continue;
+    for (const model::Wait& wait : process.waits) {
+      for (const model::Waker& waker : wait.wakers) {
+        if (waker.via != "wait4" && waker.via != model::kViaSemaphoreLock) continue;
+        std::vector<model::ProcessId>& of_waker = waiters[{process.host, waker.pid}];
+        if (of_waker.empty() || of_waker.back() != id) of_waker.push_back(id);
+      }
+    }
+  }
+  // Processes are visited in ascending order, in several rounds. Only those are visited that wait for a process of
+  // `by_process`. So a long chain of processes takes linear time.
+  std::set<std::pair<std::size_t, model::ProcessId>> open;  // round and process
+  for (const auto& [name, finding] : by_process) {
+    if (const auto found = waiters.find(name); found != waiters.end()) {
+      for (const model::ProcessId id : found->second) open.emplace(0, id);
+    }
+  }
+  while (!open.empty()) {
+    const auto [round, id] = open.extract(open.begin()).value();
+    const model::Process& process = model.processes[id];
+    const std::pair name(process.host, process.pid);
+    if (by_process.contains(name)) continue;
+    const auto [finding, via] = find_awaited(process);
+    if (finding == nullptr) continue;
+    finding->victims.push_back({process.pid, via});
+    by_process.emplace(name, finding);
+    if (const auto found = waiters.find(name); found != waiters.end()) {
+      for (const model::ProcessId waiter : found->second) open.emplace(waiter > id ? round : round + 1, waiter);
     }
   }
 }
 
 void attach_victims(const model::Model& model, std::vector<Finding>& findings) {
   std::map<model::ProcessId, std::vector<model::ProcessId>> by_root;
+  const std::vector<std::optional<model::ProcessId>> roots = find_roots(model);
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     if (model.processes[id].liveness != model::Liveness::kVictim) continue;
-    const auto root = find_root(model, id);
+    const std::optional<model::ProcessId>& root = roots[id];
     if (root && *root != id) by_root[*root].push_back(id);
   }
   for (Finding& finding : findings) {

@@ -2,20 +2,34 @@
 // explains.
 #pragma once
 
-#include <algorithm>
+#include <cstdint>
+#include <unordered_set>
 #include <vector>
 
 #include "diagnose/evidence.hpp"
 
 namespace forksight::suspects {
 
-// True if a finding is about this process, or about a child that this process forked. That finding then explains what
-// the threads of this process wait for.
-inline bool has_finding(const Evidence& evidence, model::ProcessId id, const std::vector<Finding>& findings) {
-  return std::ranges::any_of(findings, [&](const Finding& finding) {
-    const bool is_parent = finding.fork && finding.fork->pid == evidence.process(id).pid;
-    return is_parent || std::ranges::find(finding.processes, id) != finding.processes.end();
-  });
-}
+// The processes that the findings of earlier rules explain. A look-up takes constant time, because there may be
+// thousands of processes and of findings.
+class Explained {
+ public:
+  explicit Explained(const std::vector<Finding>& findings) {
+    for (const Finding& finding : findings) {
+      processes_.insert(finding.processes.begin(), finding.processes.end());
+      if (finding.fork) forkers_.insert(finding.fork->pid);
+    }
+  }
+
+  // True if a finding is about this process, or about a child that it forked. That finding tells what the threads of
+  // this process wait for.
+  bool has(const Evidence& evidence, model::ProcessId id) const {
+    return processes_.contains(id) || forkers_.contains(evidence.process(id).pid);
+  }
+
+ private:
+  std::unordered_set<model::ProcessId> processes_;
+  std::unordered_set<std::int32_t> forkers_;
+};
 
 }  // namespace forksight::suspects

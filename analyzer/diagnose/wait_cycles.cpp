@@ -356,21 +356,26 @@ bool is_made_of(const Cycle& cycle, const std::set<std::string_view>& vias) {
   return std::ranges::all_of(cycle, [&](const Link& link) { return vias.contains(link.waker->via); });
 }
 
-bool has_other_finding(const Evidence& evidence, const Cycle& cycle, const std::vector<Finding>& findings) {
+OtherFindings::OtherFindings(const Evidence& evidence) {
+  const model::Model& model = evidence.model();
+  for (const model::HandlerRun& run : model.handler_runs) processes_.insert(run.process);
+  for (const model::Touch& touch : model.touches) {
+    if (is_open_hazard(touch)) threads_.emplace(touch.process, touch.tid);
+  }
+}
+
+bool OtherFindings::explain(const Cycle& cycle, const std::vector<Finding>& findings) {
+  for (; known_ < findings.size(); ++known_) {
+    const Finding& finding = findings[known_];
+    const bool hangs = finding.outcome == Outcome::kHang || finding.outcome == Outcome::kMayHang;
+    if (finding.rule == "lost-task") {
+      processes_.insert(finding.processes.begin(), finding.processes.end());
+    } else if (finding.fork && hangs) {
+      processes_.insert(finding.process);
+    }
+  }
   return std::ranges::any_of(cycle, [&](const Link& link) {
-    const auto is_run = [&](const model::HandlerRun& run) { return run.process == link.process; };
-    const auto is_touch = [&](const model::Touch& touch) {
-      return touch.process == link.process && touch.tid == link.wait->tid && is_open_hazard(touch);
-    };
-    const auto is_found = [&](const Finding& finding) {
-      const bool hangs = finding.outcome == Outcome::kHang || finding.outcome == Outcome::kMayHang;
-      if (finding.rule == "lost-task")
-        return std::ranges::find(finding.processes, link.process) != finding.processes.end();
-      return finding.fork && finding.process == link.process && hangs;
-    };
-    const model::Model& model = evidence.model();
-    return std::ranges::any_of(model.handler_runs, is_run) || std::ranges::any_of(model.touches, is_touch) ||
-           std::ranges::any_of(findings, is_found);
+    return processes_.contains(link.process) || threads_.contains({link.process, link.wait->tid});
   });
 }
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "diagnose/evidence.hpp"
@@ -28,10 +29,22 @@ std::vector<Cycle> find_cycles(const model::Model& model);
 bool has_via(const Cycle& cycle, std::string_view via);
 // True if each link has a waker of one of these kinds.
 bool is_made_of(const Cycle& cycle, const std::set<std::string_view>& vias);
-// True if another rule reports the cause of the ring. There are two kinds of causes. The first kind is a hazard of a
-// fork: a process is in an atfork handler, a thread is in a call on something that its fork broke, or one of `findings`
-// explains one of the processes by its fork. The second kind is a task that was lost with its worker.
-bool has_other_finding(const Evidence& evidence, const Cycle& cycle, const std::vector<Finding>& findings);
+// Says which rings another rule explains. There may be thousands of rings and of findings, so it keeps an index.
+class OtherFindings {
+ public:
+  explicit OtherFindings(const Evidence& evidence);
+
+  // True if another rule reports the cause of the ring. The cause may be a hazard of a fork: a process is in an atfork
+  // handler, a thread is in a call on something that its fork broke, or one of `findings` explains one of the processes
+  // by its fork. Or the cause may be a task that was lost with its worker. `findings` may have grown since the last
+  // call.
+  bool explain(const Cycle& cycle, const std::vector<Finding>& findings);
+
+ private:
+  std::set<model::ProcessId> processes_;
+  std::set<std::pair<model::ProcessId, std::int32_t>> threads_;
+  std::size_t known_ = 0;  // the findings that `processes_` contains
+};
 
 // Begins the finding about a ring. Fills in what all rules share: process, thread, certainty and processes.
 Finding begin_finding(const char* slug, const Evidence& evidence, const Cycle& cycle);

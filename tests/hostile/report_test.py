@@ -145,6 +145,20 @@ class Report(unittest.TestCase):
         wait = {"tid": 1, "name": "", "state": "S", "kind": "futex", "wakers": [{}] * 900_000}
         self.check_rows([{**stuck_process(4712), "waits": [wait]}])
 
+    def check_waits(self, waits_of):
+        """Examines the run log of 40,000 processes. `waits_of`: returns what is particular about the process with a number."""
+        processes = [{**stuck_process(10_000 + i), **waits_of(10_000 + i)} for i in range(40_000)]
+        (self.strange / "run.json").write_text(json.dumps(run_log(processes=processes)))
+        self.report()
+
+    def test_a_long_chain_of_victims(self):
+        self.check_waits(lambda pid: {"liveness": "victim", "waits_for": {"pid": pid + 1, "start_ticks": 7}, "waits_via": "wait4"})
+
+    def test_many_rings_of_two(self):
+        wait = {"tid": 0, "name": "", "state": "S", "kind": "wait-child", "is_stuck": True, "wakers_known": True}
+        self.check_waits(lambda pid: {"waits": [{**wait, "tid": pid, "target_pid": pid ^ 1,
+                                                 "wakers": [{"pid": pid ^ 1, "tid": 0, "fd": -1, "via": "wait4"}]}]})
+
     def test_a_large_run_of_honest_processes_is_read(self):
         frame = {"function": "wait_for_something", "module": "/usr/lib/libapp.so", "offset": "0x1234", "file": "/src/app/wait.cpp",
                  "line": 17}

@@ -4,6 +4,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_set>
 
 #include "diagnose/evidence.hpp"
 #include "diagnose/rules.hpp"
@@ -26,19 +28,23 @@ bool is_bound(const model::Wait& wait) {
          (wait.kind == model::WaitKind::kFutex && wait.use == model::FutexUse::kJoin);
 }
 
-// True if the program has a thread, in any process, that is not bound. Such a thread may open the FIFO later.
-bool may_another_open(const model::Model& model, const model::Process& process) {
-  return std::ranges::any_of(model.processes, [&](const model::Process& other) {
-    if (other.exe != process.exe || has_ended(other) || other.is_some_ancestor) return false;
-    return other.waits.empty() || !std::ranges::all_of(other.waits, is_bound);
-  });
+// The programs of which some thread, in any of its processes, is not bound, and so may open the FIFO later.
+std::unordered_set<std::string_view> find_free_programs(const model::Model& model) {
+  std::unordered_set<std::string_view> programs;
+  for (const model::Process& process : model.processes) {
+    if (has_ended(process) || process.is_some_ancestor) continue;
+    if (process.waits.empty() || !std::ranges::all_of(process.waits, is_bound)) programs.insert(process.exe);
+  }
+  return programs;
 }
 
 // Returns a process that may have been meant to open the FIFO, that has ended, and for whose end nobody has waited yet.
 // This is a child of `process`. If `process` has no such child, it is a sibling, but only if the sibling and `process`
-// are both forked copies of their parent. Null if there is neither, or if somebody else may open the FIFO.
-const model::Zombie* find_lost_peer(const model::Model& model, const model::Process& process) {
-  if (may_another_open(model, process)) return nullptr;
+// are both forked copies of their parent. Null: there is no such child or sibling, or somebody else may open the FIFO.
+const model::Zombie* find_lost_peer(const model::Model& model,
+                                    const std::unordered_set<std::string_view>& free_programs,
+                                    const model::Process& process) {
+  if (free_programs.contains(process.exe)) return nullptr;
   if (!process.zombies.empty()) return &process.zombies.front();
   const model::Process* const parent = find_parent(model, process);
   if (parent == nullptr || parent->exe != process.exe) return nullptr;
@@ -98,12 +104,14 @@ Finding describe(const Evidence& evidence, model::ProcessId id, const model::Wai
 
 void fifo_without_peer(const Evidence& evidence, std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
+  const suspects::Explained explained(findings);
+  const std::unordered_set<std::string_view> free_programs = find_free_programs(model);
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Process& process = model.processes[id];
-    if (suspects::has_finding(evidence, id, findings)) continue;
+    if (explained.has(evidence, id)) continue;
     for (const model::Wait& wait : process.waits) {
       if (wait.kind != model::WaitKind::kFifoOpen || !wait.are_enders_known || has_peer(wait)) continue;
-      const model::Zombie* const peer = wait.is_unlinked ? nullptr : find_lost_peer(model, process);
+      const model::Zombie* const peer = wait.is_unlinked ? nullptr : find_lost_peer(model, free_programs, process);
       if (wait.is_unlinked || peer != nullptr) findings.push_back(describe(evidence, id, wait, peer));
     }
   }

@@ -11,9 +11,9 @@
 namespace forksight::rules {
 
 void flock_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
+  cycles::OtherFindings others(evidence);
   for (cycles::Cycle cycle : cycles::find_cycles(evidence.model())) {
-    if ((!cycles::has_via(cycle, "flock") && !cycles::has_via(cycle, "fcntl")) ||
-        cycles::has_other_finding(evidence, cycle, findings))
+    if ((!cycles::has_via(cycle, "flock") && !cycles::has_via(cycle, "fcntl")) || others.explain(cycle, findings))
       continue;
     const auto is_lock = [](const cycles::Link& link) { return link.wait->kind == model::WaitKind::kFileLock; };
     std::rotate(cycle.begin(), std::ranges::find_if(cycle, is_lock), cycle.end());

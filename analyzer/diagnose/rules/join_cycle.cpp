@@ -11,11 +11,12 @@
 namespace forksight::rules {
 
 void join_cycle(const Evidence& evidence, std::vector<Finding>& findings) {
+  cycles::OtherFindings others(evidence);
   for (cycles::Cycle cycle : cycles::find_cycles(evidence.model())) {
     const bool has_child = cycles::has_via(cycle, "wait4");
     if (!has_child && !cycles::has_via(cycle, "join")) continue;
     if (!cycles::is_made_of(cycle, {"join", "wait4", "mutex", "rwlock", "GIL", model::kViaSemaphoreLock})) continue;
-    if (cycles::has_other_finding(evidence, cycle, findings)) continue;
+    if (others.explain(cycle, findings)) continue;
     const bool has_gil = cycles::has_via(cycle, "GIL");
     const bool has_lock = cycles::has_via(cycle, "mutex") || cycles::has_via(cycle, "rwlock") ||
                           cycles::has_via(cycle, model::kViaSemaphoreLock) || has_gil;

@@ -23,9 +23,10 @@ bool has_shared_lock(const cycles::Cycle& cycle) {
 }  // namespace
 
 void lock_cycle(const Evidence& evidence, std::vector<Finding>& findings) {
+  cycles::OtherFindings others(evidence);
   for (const cycles::Cycle& cycle : cycles::find_cycles(evidence.model())) {
     if (cycle.size() < 2 || !cycles::is_made_of(cycle, {"mutex", "rwlock", "GIL", model::kViaSemaphoreLock})) continue;
-    if (cycles::has_other_finding(evidence, cycle, findings)) continue;
+    if (others.explain(cycle, findings)) continue;
     Finding finding = cycles::begin_finding("lock-cycle", evidence, cycle);
     const bool names_process = !cycles::is_of_one_process(cycle);
     std::string ring;

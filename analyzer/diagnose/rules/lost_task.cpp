@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <map>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "diagnose/python.hpp"
 #include "diagnose/rules.hpp"
@@ -80,18 +83,18 @@ Finding describe(const Evidence& evidence, model::ProcessId id, const model::Wai
 
 void lost_task(const Evidence& evidence, std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
+  std::map<std::pair<std::string_view, std::int32_t>, std::vector<model::ProcessId>> workers_of;  // by host and pid
+  for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
+    const model::Process& process = model.processes[id];
+    if (is_worker(process)) workers_of[{process.host, process.ppid}].push_back(id);
+  }
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Process& process = model.processes[id];
     const auto wait = std::ranges::find_if(process.waits, waits_for_result);
     if (!is_proven_dead(process) || wait == process.waits.end()) continue;
-    std::vector<model::ProcessId> workers;
-    bool are_idle = true;
-    for (model::ProcessId other = 0; other < model.processes.size(); ++other) {
-      const model::Process& child = model.processes[other];
-      if (child.ppid != process.pid || child.host != process.host || !is_worker(child)) continue;
-      workers.push_back(other);
-      are_idle = are_idle && waits_for_task(child);
-    }
+    const std::vector<model::ProcessId>& workers = workers_of[{process.host, process.pid}];
+    const bool are_idle =
+        std::ranges::all_of(workers, [&](model::ProcessId other) { return waits_for_task(model.processes[other]); });
     if (!workers.empty() && are_idle) findings.push_back(describe(evidence, id, *wait, workers));
   }
 }

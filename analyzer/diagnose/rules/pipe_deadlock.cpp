@@ -81,9 +81,10 @@ void add_fixes_of_one(const Evidence& evidence, const model::Wait& wait, Finding
 }  // namespace
 
 void pipe_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
+  cycles::OtherFindings others(evidence);
   for (cycles::Cycle cycle : cycles::find_cycles(evidence.model())) {
     if (!cycles::is_made_of(cycle, {"pipe", "socket", "eventfd", "wait4", "mutex", "rwlock", "join"}) ||
-        cycles::has_other_finding(evidence, cycle, findings))
+        others.explain(cycle, findings))
       continue;
     const auto carries_bytes = [&](const char* via) { return cycles::has_via(cycle, via); };
     if (std::ranges::none_of(std::array{"pipe", "socket", "eventfd"}, carries_bytes)) continue;

@@ -144,10 +144,11 @@ Finding suspect(const Evidence& evidence, model::ProcessId id, const model::Wait
 
 void find_suspects(const Evidence& evidence, std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
+  const suspects::Explained explained(findings);
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Process& reader = model.processes[id];
     const bool may_go_on = reader.liveness == model::Liveness::kAwake || has_way_out(reader);
-    if (!may_go_on || suspects::has_finding(evidence, id, findings) || !has_lost_kin(model, reader)) continue;
+    if (!may_go_on || explained.has(evidence, id) || !has_lost_kin(model, reader)) continue;
     const auto wait = std::ranges::find_if(reader.waits, [&](const model::Wait& one) {
       return one.kind == model::WaitKind::kPipeRead && has_suspects_only(model, reader, one);
     });
@@ -158,8 +159,9 @@ void find_suspects(const Evidence& evidence, std::vector<Finding>& findings) {
 }  // namespace
 
 void pipe_held_open(const Evidence& evidence, std::vector<Finding>& findings) {
+  cycles::OtherFindings others(evidence);
   for (cycles::Cycle cycle : cycles::find_cycles(evidence.model())) {
-    if (!cycles::is_held_open(cycle) || cycles::has_other_finding(evidence, cycle, findings)) continue;
+    if (!cycles::is_held_open(cycle) || others.explain(cycle, findings)) continue;
     std::rotate(cycle.begin(), cycle.begin() + static_cast<std::ptrdiff_t>(find_reader(cycle)), cycle.end());
     const cycles::Link& reader = cycle.front();
     Finding finding = cycles::begin_finding("pipe-held-open", evidence, cycle);

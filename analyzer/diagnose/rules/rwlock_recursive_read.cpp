@@ -12,9 +12,9 @@
 namespace forksight::rules {
 
 void rwlock_recursive_read(const Evidence& evidence, std::vector<Finding>& findings) {
+  cycles::OtherFindings others(evidence);
   for (const cycles::Cycle& cycle : cycles::find_cycles(evidence.model())) {
-    if (cycle.size() != 1 || !cycles::has_via(cycle, "rwlock") || cycles::has_other_finding(evidence, cycle, findings))
-      continue;
+    if (cycle.size() != 1 || !cycles::has_via(cycle, "rwlock") || others.explain(cycle, findings)) continue;
     const model::Wait& writer = *cycle.front().wait;
     if (writer.use != model::FutexUse::kRwlockWrite || writer.owner != 0 || writer.readers == 0) continue;
     const model::ProcessId id = cycle.front().process;

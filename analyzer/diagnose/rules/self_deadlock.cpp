@@ -92,10 +92,11 @@ void find_once(const Evidence& evidence, std::vector<Finding>& findings) {
 }  // namespace
 
 void self_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
+  cycles::OtherFindings others(evidence);
   for (const cycles::Cycle& cycle : cycles::find_cycles(evidence.model())) {
     const bool is_semaphore = cycles::has_via(cycle, model::kViaSemaphoreLock);
     if (cycle.size() != 1 || !(cycles::has_via(cycle, "mutex") || is_semaphore)) continue;
-    if (cycles::has_other_finding(evidence, cycle, findings)) continue;
+    if (others.explain(cycle, findings)) continue;
     const cycles::Link& link = cycle.front();
     Finding finding = cycles::begin_finding("self-deadlock", evidence, cycle);
     const std::string name = cycles::object(*link.wait);

@@ -7,6 +7,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "diagnose/rules.hpp"
 #include "diagnose/wait_cycles.hpp"
@@ -25,14 +29,16 @@ struct Suspended {
 
 std::vector<Suspended> find_suspended(const model::Model& model) {
   std::vector<Suspended> found;
+  std::map<std::pair<std::string_view, std::int32_t>, std::vector<model::ProcessId>> ids;  // by host and pid
+  for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
+    if (is_proven_dead(model.processes[id])) ids[{model.processes[id].host, model.processes[id].pid}].push_back(id);
+  }
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     for (const model::Wait& wait : model.processes[id].waits) {
       if (wait.kind != model::WaitKind::kVfork || !wait.is_stuck || wait.wakers.size() != 1) continue;
-      for (model::ProcessId child = 0; child < model.processes.size(); ++child) {
-        const bool is_it = model.processes[child].pid == wait.wakers.front().pid &&
-                           model.processes[child].host == model.processes[id].host;
-        if (is_it && is_proven_dead(model.processes[child])) found.push_back({id, &wait, child});
-      }
+      const auto children = ids.find({model.processes[id].host, wait.wakers.front().pid});
+      if (children == ids.end()) continue;
+      for (const model::ProcessId child : children->second) found.push_back({id, &wait, child});
     }
   }
   return found;
@@ -207,12 +213,11 @@ void vfork_misuse(const Evidence& evidence, std::vector<Finding>& findings) {
   const std::vector<Suspended> all = find_suspended(evidence.model());
   if (all.empty()) return;
   const std::vector<cycles::Cycle> rings = cycles::find_cycles(evidence.model());
+  cycles::OtherFindings others(evidence);
   for (const Suspended& suspended : all) {
     const cycles::Cycle ring = find_ring(rings, suspended);
     const bool ends_with_child = !ring.empty() && ring.front().process == suspended.child;
-    if (ends_with_child ? cycles::has_other_finding(evidence, ring, findings)
-                        : is_explained(rings, suspended, findings))
-      continue;
+    if (ends_with_child ? others.explain(ring, findings) : is_explained(rings, suspended, findings)) continue;
     findings.push_back(describe(evidence, suspended, ends_with_child ? ring : cycles::Cycle{}));
   }
 }
