@@ -17,7 +17,17 @@ inline constexpr std::uint64_t kMaxReaderBytes = std::uint64_t{8} << 30U;
 inline constexpr std::chrono::minutes kLongestReading{5};
 // How long a call for a file may block before its file system counts as one that does not answer.
 inline constexpr std::chrono::seconds kLongestCall{2};
-// File systems that do not answer and are left out. If more file systems do not answer, the command gives up.
+// How much processor time the work on one program or library and its debug information may take. The largest programs
+// need two seconds. If it takes longer, its debug information is not read.
+inline constexpr std::chrono::seconds kLongestFileWork{6};
+// How much processor time the work on each further program or library may take, after one was too costly.
+inline constexpr std::chrono::seconds kLongestFurtherFileWork{2};
+// The memory that the work on programs, libraries and debug files may take, besides four times the size of these files
+// and twice the size of their unpacked sections.
+inline constexpr std::uint64_t kMaxFileWorkBytes = std::uint64_t{256} << 20U;
+// Programs and libraries that are too costly and are read only in part. With more of them, the command gives up.
+inline constexpr std::size_t kMaxCostlyFiles = 6;
+// File systems that do not answer and are left out. With more of them, the command gives up.
 inline constexpr std::size_t kMaxDeadPlaces = 4;
 // How long `run` waits until it knows which libc a process has. Without the answer, `run` proves less.
 inline constexpr std::chrono::seconds kLongestLibcReading{10};

@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "files/budgets.hpp"
+#include "files/costly_files.hpp"
 #include "files/dead_places.hpp"
 #include "files/opener.hpp"
 #include "guard/find_libc.hpp"
@@ -67,6 +68,8 @@ constexpr std::chrono::milliseconds kShortPatience{100};
 constexpr int kFailed = 3;
 
 bool g_has_abandoned = false;
+// True if this process, or the next one, starts another child if the work on one file ends this child.
+bool g_may_try_again = false;
 
 struct Pipe {
   int read = -1;
@@ -147,9 +150,13 @@ void raise_descriptor_limit() {
   ::setrlimit(RLIMIT_NOFILE, &now);
 }
 
+// True in a child whose work on a file has failed, if another child will leave out that file.
+bool fails_in_file() { return g_may_try_again && !files::current_work().path.empty(); }
+
 // A library that finds no more memory may call exit(1): libdw does. Without this function, the caller of the command
 // would take status 1 for "something found".
 void fail_at_exit() {
+  if (fails_in_file()) ::_exit(kFailed);
   say("a library has ended the process that reads files and memory for forksight; libdw does so if there is no more "
       "memory");
   std::fflush(stderr);
@@ -218,6 +225,7 @@ std::optional<Opener> start_opener(bool examines_processes) {
   end_with(parent);  // the kernel forgets PR_SET_PDEATHSIG when a process changes its user
   (void)proc::give_up_changing({.is_server_asked = symbols::may_ask_servers()});
   std::atexit(fail_at_exit);
+  files::announce_work();
   limit_memory();
   limit_stacks_of_threads();
   raise_descriptor_limit();
@@ -225,8 +233,10 @@ std::optional<Opener> start_opener(bool examines_processes) {
   try {
     status = ReaderMaker::call(work);
   } catch (const std::bad_alloc&) {
+    if (fails_in_file()) ::_exit(kFailed);
     say("the process that reads files and memory for forksight has no more memory");
   } catch (const std::exception& failure) {
+    if (fails_in_file()) ::_exit(kFailed);
     say(failure.what());
   } catch (...) {
     say("an unknown failure inside of a library");
@@ -252,6 +262,7 @@ class Watcher {
   struct End {
     std::optional<int> status;                  // as wait(2) returns it; nullopt: the child has not ended
     std::vector<files::DeadPlace> dead_places;  // the places at which calls for files block the child
+    std::string costly_file;                    // the file on which the child works for too long, or failed
     Failure failure = Failure::kNone;
     std::string out;
     bool is_output_refused = false;
@@ -275,6 +286,7 @@ class Watcher {
         while (polled[1].fd >= 0 && pass_on(error)) {
         }
         end.status = status;
+        if (has_failed(status)) end.costly_file = files::current_work().path;
         return end;
       }
       const Clock::time_point now = Clock::now();
@@ -284,11 +296,28 @@ class Watcher {
       if (now < next_look) continue;
       next_look = now + kPace;
       end.dead_places = look();
-      if (!end.dead_places.empty()) return end;
+      if (g_may_try_again) end.costly_file = find_costly_file();
+      if (!end.dead_places.empty() || !end.costly_file.empty()) return end;
     }
   }
 
  private:
+  // True if the child has ended in a way in which the work on a file may end it.
+  bool has_failed(int status) const {
+    if (killed_at_) return false;
+    if (WIFEXITED(status)) return WEXITSTATUS(status) == kFailed;
+    constexpr std::array kFaults = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGKILL};
+    return WIFSIGNALED(status) && std::ranges::find(kFaults, WTERMSIG(status)) != kFaults.end();
+  }
+
+  std::string find_costly_file() const {
+    const files::CurrentWork work = files::current_work();
+    const std::chrono::milliseconds most =
+        files::count_restrained() == 0 ? files::kLongestFileWork : files::kLongestFurtherFileWork;
+    const bool is_long = !work.path.empty() && files::cpu_ms_of(child_) - work.cpu_ms > most.count();
+    return is_long ? work.path : std::string();
+  }
+
   bool take_output(int fd, End& end) {
     const bool is_open = drain(fd, end.out);
     if (!options_.on_output && end.out.size() > options_.most_output) {
@@ -378,7 +407,10 @@ void end_opener(const Opener& opener, std::chrono::milliseconds patience) {
 
 Answer run_child(const Work& work, const Options& options) {
   Answer answer;
-  for (std::size_t known = 0; known <= files::kMaxDeadPlaces; ++known) {
+  std::size_t costly = 0;  // how many files were too costly
+  for (std::size_t known = 0; known <= files::kMaxDeadPlaces;) {
+    g_may_try_again = !options.on_output && costly < files::kMaxCostlyFiles;
+    files::share_work();
     const std::optional<Opener> opener = start_opener(options.examines_processes);
     const Pipe out = opener ? make_pipe() : Pipe{};
     const Pipe error = out.read >= 0 ? make_pipe() : Pipe{};
@@ -403,6 +435,12 @@ Answer run_child(const Work& work, const Options& options) {
     Watcher::End end = Watcher(child, *opener, options).watch(out.read, error.read);
     ::close(out.read);
     ::close(error.read);
+    if (g_may_try_again && !end.costly_file.empty() && files::restrain(end.costly_file)) {
+      ++costly;
+      if (!end.status) abandon(child, kPatience);
+      end_opener(*opener, kPatience);
+      continue;
+    }
     if (end.status) {
       end_opener(*opener, kPatience);
       answer.failure = end.failure;
@@ -419,6 +457,7 @@ Answer run_child(const Work& work, const Options& options) {
     // The blocked call did not use the list of dead places, so another try would block, too.
     if (!is_new) return answer;
     if (known < files::kMaxDeadPlaces) answer.failure = Failure::kNone;
+    ++known;
   }
   return answer;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "files/costly_files.hpp"
 #include "symbols/names.hpp"
 
 namespace forksight::symbols {
@@ -21,12 +22,18 @@ bool is_better_known(std::string_view symbol, std::string_view source_name) {
 }  // namespace
 
 const SymbolTable& Binary::symbols() {
-  if (!symbols_) symbols_.emplace(*elf_);
+  if (!symbols_) {
+    const files::FileWork work(elf_->path());
+    symbols_.emplace(*elf_);
+  }
   return *symbols_;
 }
 
 SourceMap& Binary::sources() {
-  if (!sources_) sources_.emplace(*elf_);
+  if (!sources_) {
+    const files::FileWork work(elf_->path());
+    sources_.emplace(*elf_);
+  }
   return *sources_;
 }
 
@@ -36,13 +43,17 @@ MachineCode& Binary::code() {
 }
 
 const Variables& Binary::variables() {
-  if (!variables_) variables_.emplace(*elf_);
+  if (!variables_) {
+    const files::FileWork work(elf_->path());
+    variables_.emplace(*elf_);
+  }
   return *variables_;
 }
 
 const std::vector<SourceFrame>& Binary::frames_at(std::uint64_t address) {
   const auto [entry, is_new] = frames_.try_emplace(address);
   if (!is_new) return entry->second;
+  const files::FileWork work(elf_->path());
   std::vector<SourceFrame> frames;
   // The debug information of the C library is not read, for three reasons. Its source lines explain nothing to a user,
   // and the symbol table already has the names of the functions. Only some machines have this debug information. This

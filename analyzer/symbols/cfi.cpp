@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "files/costly_files.hpp"
 #include "symbols/expression.hpp"
 
 namespace forksight::symbols {
@@ -68,6 +69,7 @@ const Cfi::Row& Cfi::row_at(std::uint64_t pc) {
     const auto& [start, row] = *std::prev(next);
     if (pc < row.end) return row;
   }
+  const files::FileWork work(module_.path());
   Row row;
   std::uint64_t start = pc;
   Dwarf_Addr bias = 0;  // stays zero, because libdwfl loads the module at its link-time address

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "files/budgets.hpp"
+#include "files/costly_files.hpp"
 #include "files/debug_budget.hpp"
 #include "files/elf_tables.hpp"
 #include "files/opener.hpp"
@@ -83,10 +84,25 @@ void ElfModule::add_limit(std::string sentence) {
 std::string ElfModule::find_fault(int fd) {
   const auto tables = files::read_tables(fd);
   if (!tables) return tables.error();
+  if (const files::Restraint restraint = files::restraint_of(path_); restraint != files::Restraint::kNone) {
+    is_restrained_ = true;
+    may_read_debug_ = false;
+    may_read_frames_ = restraint == files::Restraint::kNoDebug;
+    for (std::size_t i = 0; i < tables->sections.size(); ++i) {
+      const files::ElfSection& section = tables->sections[i];
+      if (section.name == ".gnu_debugdata" || section.unpacked_size > 0) hidden_sections_.push_back(i);
+    }
+    add_limit(
+        fmt::format("{}: reading its debug information took too much time or memory, or failed; no source lines "
+                    "of it{}",
+                    path_, may_read_frames_ ? "" : ", and stacks through it may be incomplete"));
+    return "";
+  }
   note_shared_part(fd, tables.value());
   const files::DebugVerdict verdict = files::charge_debug_file(fd, tables.value(), path_, false);
   may_read_debug_ = verdict.may_read;
   add_limit(verdict.limit);
+  files::allow_memory_for(fd, may_read_debug_ ? tables->unpacked_bytes() : 0);
   if (const std::uint64_t bytes = tables->frame_bytes(); bytes > files::kMaxFrameBytes) {
     may_read_frames_ = false;
     add_limit(fmt::format("{}: its call frame information has {}, more than {}; stacks through it may be incomplete",
@@ -98,6 +114,7 @@ std::string ElfModule::find_fault(int fd) {
     if (section.unpacked_size > 0 && !may_read_debug_) hidden_sections_.push_back(i);
     if (!is_mini) continue;
     const files::DebugVerdict mini = files::charge_mini_debug(fd, section, path_);
+    if (mini.may_read) files::allow_memory_for(fd, files::kMaxMiniDebugBytes);
     if (mini.may_read) continue;
     hidden_sections_.push_back(i);
     add_limit(mini.limit);
@@ -150,6 +167,7 @@ bool ElfModule::accept_debug_file(int fd, std::span<const std::uint8_t> build_id
                     path_, files::size_words(bytes), files::size_words(files::kMaxFrameBytes)));
     return false;
   }
+  files::allow_memory_for(fd, tables->unpacked_bytes());
   note_shared_part(fd, tables.value());
   debug_places_.push_back(place_of(fd));
   return true;
@@ -181,7 +199,8 @@ bool ElfModule::accept_split_file(const char* name, const char* folder) {
     const files::DebugVerdict verdict = files::charge_debug_file(file.get(), tables.value(), candidate, true);
     add_limit(verdict.limit);
     if (!verdict.may_read) return false;
-    // libdw opens the file by its path, and cannot use a descriptor from the opener (files/opener.hpp).
+    files::allow_memory_for(file.get(), tables->unpacked_bytes());
+    // libdw opens the file by its path, and cannot be given the descriptor that the opener has opened.
     if (files::has_opener() && ::access(candidate.c_str(), R_OK) != 0) {
       unopened = candidate;
       continue;
@@ -201,6 +220,10 @@ Result<std::unique_ptr<ElfModule>> ElfModule::open(const Module& module) {
   const std::string& path = module.path;
   const std::vector<std::uint8_t>& build_id = module.build_id;
   const std::string& file = module.file.empty() ? path : module.file;
+  if (files::restraint_of(path) == files::Restraint::kNotRead) {
+    return Error{fmt::format("{}: reading it took too much time or memory, or failed: its frames have no names", path)};
+  }
+  const files::FileWork work(path);
   const int fd = module.bytes ? open_bytes(*module.bytes) : open_file(file, module);
   if (fd < 0) {
     return Error{fmt::format("{}: cannot be read ({}): its frames have no names", path, files::reason_of(errno))};

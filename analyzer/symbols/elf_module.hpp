@@ -37,6 +37,8 @@ class ElfModule {
   bool may_read_debug() const { return may_read_debug_; }
   // False if the file has more call frame information than forksight reads.
   bool may_read_frames() const { return may_read_frames_; }
+  // True if an earlier attempt to read the file was too costly (files/costly_files.hpp). No debug file is searched.
+  bool is_restrained() const { return is_restrained_; }
 
   // True if the file `fd` is debug information of this module and may be read. If the file may not be read because of a
   // budget, limits() says so.
@@ -84,6 +86,7 @@ class ElfModule {
   std::uint64_t unwind_table_address_ = 0;
   bool may_read_debug_ = true;
   bool may_read_frames_ = true;
+  bool is_restrained_ = false;
   std::vector<std::size_t> hidden_sections_;  // indices of the sections that libdw must not unpack
   std::vector<std::string> debug_places_;     // paths of the files with debug information, and of the module itself
   std::vector<std::pair<std::string, std::vector<std::uint8_t>>> shared_parts_;  // names and build-ids

@@ -3,11 +3,15 @@
 #include <dwarf.h>
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "files/budgets.hpp"
 #include "symbols/dwarf_names.hpp"
 
 namespace forksight::symbols {
 namespace {
+
+__attribute__((noreturn)) void end_without_memory() { std::exit(3); }
 
 struct Location {
   std::string file;
@@ -62,7 +66,10 @@ Dwarf_Die unit_with_entries(ElfModule& module, Dwarf_Die unit) {
 SourceMap::SourceMap(ElfModule& module) : module_(module) {
   if (!module.may_read_debug()) return;
   Dwarf_Addr bias = 0;  // stays zero, because libdwfl loads the module at its link-time address
-  has_dwarf_ = dwfl_module_getdwarf(module.dwfl(), &bias) != nullptr;
+  Dwarf* const dwarf = dwfl_module_getdwarf(module.dwfl(), &bias);
+  has_dwarf_ = dwarf != nullptr;
+  // The default handler also prints a line, although the command may still succeed without this file.
+  if (has_dwarf_) dwarf_new_oom_handler(dwarf, end_without_memory);
 }
 
 // Indexes the units by address. Files without .debug_aranges need this index, for example those that Clang makes.

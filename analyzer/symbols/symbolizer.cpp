@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "files/costly_files.hpp"
 #include "symbols/address_space.hpp"
 #include "symbols/binary_store.hpp"
 #include "symbols/frozen.hpp"
@@ -183,6 +184,7 @@ bool Symbolizer::find_data(std::uint64_t address, DataSymbol& out) {
   if (!place) return false;
   const Symbol* symbol = place.binary->symbols().find_object(place.address);
   if (symbol == nullptr) return false;
+  const files::FileWork work(place.module->path);
   out.name = readable_name(symbol->name);
   out.name += place.binary->variables().member_path(symbol->start, place.address - symbol->start);
   out.module = place.module->path;
@@ -219,6 +221,7 @@ bool Symbolizer::may_import(std::span<const std::string_view> names) {
   for (std::size_t i = 0; i < state_->space.size(); ++i) {
     const std::string& path = state_->space.module(i).path;
     if (is_libc(path) || is_shim(path)) continue;
+    const files::FileWork work(path);
     Binary* const binary = state_->space.binary(i);
     if (binary == nullptr || symbols::may_import(binary->elf(), names)) return true;
   }

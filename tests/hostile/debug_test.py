@@ -165,6 +165,44 @@ class Debug(unittest.TestCase):
         os.truncate(self.debug, 1 << 40)
         self.why("libstuck.so: its debug information has 1024 GiB, more than 16 GiB; no source lines of it")
 
+    def address_of_stuck(self, elf):
+        symbols, names = elf.section(elf.find(".dynsym")), elf.section(elf.find(".dynstr"))
+        for at in range(symbols[4], symbols[4] + symbols[5], 24):
+            name, _, _, _, value, size = struct.unpack_from("<IBBHQQ", elf.bytes, at)
+            start = names[4] + name
+            if elf.bytes[start:elf.bytes.index(0, start)] == b"stuck":
+                return value, size
+        raise KeyError("stuck")
+
+    def check_costly(self, elf, *sentences):
+        self.library.write_bytes(elf.bytes)
+        self.why(*sentences, memory_mb=700)
+
+    def test_a_line_table_of_sixty_million_lines_takes_bounded_memory(self):
+        elf = Elf(Path(LIBRARY).read_bytes())
+        address, _ = self.address_of_stuck(elf)
+        # DWARF 3. Each byte of the program makes a line.
+        head = struct.pack("<BBbBB", 1, 1, -5, 14, 13) + bytes([0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1]) + b"\0a.c\0\0\0\0\0"
+        program = b"\0\x09\2" + struct.pack("<Q", address) + bytes([18]) * (60 << 20)
+        body = struct.pack("<HI", 3, len(head)) + head + program
+        elf.put(elf.find(".debug_line"), struct.pack("<I", len(body)) + body)
+        self.check_costly(elf)
+
+    def test_functions_that_share_a_long_list_of_ranges_take_bounded_time(self):
+        ranges, plain = self.folder / "ranges", self.folder / "plain.so"
+        ranges.write_bytes(b"".join(struct.pack("<QQ", 2 * i + 1, 2 * i + 2) for i in range(200_000)) + bytes(16))
+        self.objcopy("--add-section", f".debug_ranges={ranges}", LIBRARY, plain)
+        elf = Elf(plain.read_bytes())
+        address, size = self.address_of_stuck(elf)
+        # DWARF 4: a unit with address, size and line table (1), and functions with a list of ranges (3)
+        elf.put(elf.find(".debug_abbrev"), b"\1\x11\1\x11\1\x12\7\x10\x17\0\0" + b"\3\x2e\0\x55\x17\0\0" + b"\0")
+        entries = b"\1" + struct.pack("<QQI", address, size, 0) + (b"\3" + bytes(4)) * 200_000 + b"\0"
+        body = struct.pack("<HIB", 4, 0, 8) + entries
+        elf.put(elf.find(".debug_info"), struct.pack("<I", len(body)) + body)
+        index = struct.pack("<HIBB", 2, 0, 8, 0) + bytes(4) + struct.pack("<QQQQ", address, size, 0, 0)
+        elf.put(elf.find(".debug_aranges"), struct.pack("<I", len(index)) + index)
+        self.check_costly(elf, "libstuck.so: reading its debug information took too much time or memory, or failed")
+
     def test_a_fifo_at_the_place_of_a_split_file_is_not_waited_for(self):
         shutil.copy(Path(__file__).parent / SOURCE, self.folder / SOURCE)
         subprocess.run([CC, "-g", "-O1", "-gsplit-dwarf", "-fPIC", "-shared", "-Wl,--build-id", "-o", "libstuck.so", SOURCE],

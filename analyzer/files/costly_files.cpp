@@ -1,0 +1,156 @@
+#include "files/costly_files.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <exception>
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+#include "files/budgets.hpp"
+#include "files/descriptor.hpp"
+
+namespace forksight::files {
+namespace {
+
+constexpr std::size_t kMaxPath = 4096;
+
+// Two processes share it. The reading process may be under foreign control, so the other one checks what it reads.
+struct Shared {
+  std::atomic<std::uint64_t> version;  // odd while the reading process changes it
+  std::atomic<std::int64_t> cpu_ms;
+  std::array<char, kMaxPath> path;  // "": no work
+};
+
+Shared* g_shared = nullptr;
+bool g_is_announced = false;
+std::string g_path;                                        // of the current work
+std::int64_t g_began_ms = 0;                               // when the current work began
+std::unordered_map<std::string, std::int64_t> g_spent_ms;  // by path
+
+std::uint64_t g_allowed_bytes = kMaxFileWorkBytes;
+
+// The memory that counts for RLIMIT_DATA; nullopt: not known. /proc/self/statm has it as the sixth number, in pages.
+std::optional<std::uint64_t> data_bytes() {
+  static const int kStatm = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  std::array<char, 128> text{};
+  const ssize_t size = kStatm < 0 ? -1 : ::pread(kStatm, text.data(), text.size() - 1, 0);
+  if (size <= 0) return std::nullopt;
+  const char* at = text.data();
+  constexpr int kField = 5;
+  for (int field = 0; field < kField; ++field) {
+    at = std::strchr(at, ' ');
+    if (at == nullptr) return std::nullopt;
+    ++at;
+  }
+  return std::strtoull(at, nullptr, 10) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+// `most`: how much more memory this process may take; nullopt: as much as it may allow itself.
+void limit_data(std::optional<std::uint64_t> most) {
+  struct rlimit now {};
+  if (::getrlimit(RLIMIT_DATA, &now) != 0) return;
+  const std::optional<std::uint64_t> used = most ? data_bytes() : std::nullopt;
+  now.rlim_cur = used ? std::min<rlim_t>(now.rlim_max, *used + *most) : now.rlim_max;
+  ::setrlimit(RLIMIT_DATA, &now);
+}
+
+std::map<std::string, Restraint>& restraints() {
+  static std::map<std::string, Restraint> files;
+  return files;
+}
+
+std::int64_t read_clock(clockid_t clock) {
+  timespec now{};
+  if (::clock_gettime(clock, &now) != 0) return 0;
+  return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+}
+
+void publish(const std::string& path, std::int64_t cpu_ms) {
+  g_shared->version.fetch_add(1);
+  const std::size_t size = std::min(path.size(), kMaxPath - 1);
+  std::memcpy(g_shared->path.data(), path.data(), size);
+  g_shared->path[size] = '\0';
+  g_shared->cpu_ms = cpu_ms;
+  g_shared->version.fetch_add(1);
+}
+
+}  // namespace
+
+Restraint restraint_of(const std::string& path) {
+  const auto found = restraints().find(path);
+  return found == restraints().end() ? Restraint::kNone : found->second;
+}
+
+bool restrain(const std::string& path) {
+  Restraint& restraint = restraints()[path];
+  if (restraint == Restraint::kNotRead) return false;
+  restraint = static_cast<Restraint>(static_cast<int>(restraint) + 1);
+  return true;
+}
+
+std::size_t count_restrained() { return restraints().size(); }
+
+void share_work() {
+  if (g_shared == nullptr) {
+    void* const memory = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return;
+    g_shared = new (memory) Shared{};
+  }
+  publish("", 0);
+}
+
+void announce_work() { g_is_announced = g_shared != nullptr; }
+
+CurrentWork current_work() {
+  if (g_shared == nullptr) return {};
+  const std::uint64_t version = g_shared->version;
+  if (version % 2 != 0) return {};
+  CurrentWork work;
+  work.cpu_ms = g_shared->cpu_ms;
+  work.path.assign(g_shared->path.data(), ::strnlen(g_shared->path.data(), kMaxPath - 1));
+  return g_shared->version == version ? work : CurrentWork{};
+}
+
+std::int64_t cpu_ms_of(pid_t pid) {
+  clockid_t clock{};
+  return ::clock_getcpuclockid(pid, &clock) == 0 ? read_clock(clock) : 0;
+}
+
+void allow_memory_for(int fd, std::uint64_t unpacked) {
+  constexpr std::uint64_t kBlock = 512;  // the unit of st_blocks
+  constexpr std::uint64_t kTimes = 4;
+  struct stat status {};
+  if (!g_is_announced || ::fstat(fd, &status) != 0) return;
+  g_allowed_bytes += kTimes * kBlock * static_cast<std::uint64_t>(status.st_blocks) + 2 * unpacked;
+  if (!g_path.empty()) limit_data(g_allowed_bytes);
+}
+
+FileWork::FileWork(const std::string& path) : exceptions_(std::uncaught_exceptions()) {
+  if (!g_is_announced || !g_path.empty()) return;
+  is_outermost_ = true;
+  g_path = path;
+  g_began_ms = read_clock(CLOCK_PROCESS_CPUTIME_ID);
+  publish(path, g_began_ms - g_spent_ms[path]);
+  limit_data(g_allowed_bytes);
+}
+
+FileWork::~FileWork() {
+  if (!is_outermost_ || std::uncaught_exceptions() > exceptions_) return;
+  g_spent_ms[g_path] += read_clock(CLOCK_PROCESS_CPUTIME_ID) - g_began_ms;
+  g_path.clear();
+  g_shared->path[0] = '\0';
+  limit_data(std::nullopt);
+}
+
+}  // namespace forksight::files

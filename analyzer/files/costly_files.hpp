@@ -1,0 +1,60 @@
+// Programs, libraries and debug files that take too long, too much memory, or crash the library that reads them. A file
+// of another user may be made for this purpose. No check of a file can foresee each such case. So the process that
+// reads says which file it works on, and its parent watches that (guard/child.hpp). If the work takes too long or ends
+// the process, the parent notes the file here, and the next process reads less of it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace forksight::files {
+
+enum class Restraint {
+  kNone,
+  kNoDebug,   // its debug information is not read
+  kNoFrames,  // its call frame information is not read either
+  kNotRead,   // the file is not read at all
+};
+
+// What may be read of the file that a process has mapped from `path`.
+Restraint restraint_of(const std::string& path);
+// Restrains the file further. False if it is not read at all already.
+bool restrain(const std::string& path);
+std::size_t count_restrained();
+
+// Makes the memory in which the child says what it works on. Call it before the child is made.
+void share_work();
+// Called by the child. Without this call, the objects FileWork do nothing.
+void announce_work();
+// The file that the child works on; "": none. `cpu_ms`: the processor time of the child when it began this work, less
+// the time that it has used for this file before.
+struct CurrentWork {
+  std::string path;
+  std::int64_t cpu_ms = 0;
+};
+CurrentWork current_work();
+// The processor time that a process has used, in milliseconds; 0: not known.
+std::int64_t cpu_ms_of(pid_t pid);
+
+// Allows this process to use more memory while it works on files: a multiple of the size of a file that it reads.
+// `unpacked`: the bytes of compressed sections.
+void allow_memory_for(int fd, std::uint64_t unpacked);
+
+// Says that this process works on a file, as long as the object lives. Limits the memory of that work. If an exception
+// ends the work, the file stays named: then it is the cause.
+class FileWork {
+ public:
+  explicit FileWork(const std::string& path);
+  ~FileWork();
+  FileWork(const FileWork&) = delete;
+  FileWork& operator=(const FileWork&) = delete;
+
+ private:
+  bool is_outermost_ = false;
+  int exceptions_ = 0;
+};
+
+}  // namespace forksight::files
