@@ -52,10 +52,10 @@ raise SystemExit(7)
 EVENT_INTERRUPT = EVENT.replace("signal.SIGTERM", "signal.SIGINT")
 
 RAISING_ALARM = """
-import signal, threading
+import os, signal, threading
 def give_up(*_): raise TimeoutError
 signal.signal(signal.SIGALRM, give_up)
-signal.alarm(4)
+signal.alarm(4 * int(os.environ.get("WAITS_ARE_LONGER", 1)))
 print("x", end="", flush=True)
 lock = threading.Lock()
 lock.acquire()
@@ -216,16 +216,16 @@ TWINS = [
 # and once with the groups hidden.
 OF_EVENTFDS = {"aio_of_parent", "own_epoll"}
 
-
-def start(forksight, folder, name, command, hiding=()):
-    """Starts `forksight run` with the command. Returns the process of `run` when the program is ready. `hiding`: the beginning of the
-    command line, see memory_groups.py."""
+def start(forksight, folder, name, command, longer=1):
+    """Starts `forksight run` with the command. Returns the process of `run` when the program is ready. Waits of the program that end
+    by themselves last `longer` times as long as usual."""
     where = Path(folder, name)
     where.mkdir()
     argv = [*hiding, forksight, "run", "--hang-after", HANG_AFTER, "--on-hang", "kill", "--error-exitcode", str(FOUND), "--fail-on",
             "possible", "--out", str(where / "out"), "--", *command]
     with open(where / "stderr", "wb") as err:
-        run = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=err, cwd=where, start_new_session=True)
+        run = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=err, cwd=where, start_new_session=True,
+                               env=os.environ | {"WAITS_ARE_LONGER": str(longer)})
     if run.stdout.read(1) != b"x":
         run.kill()
         raise RuntimeError(f"{name} did not start: {(where / 'stderr').read_text(errors='replace')}")
@@ -255,18 +255,18 @@ class TooLate(Exception):
 
 
 def expect_no_finding(forksight, folder, name, command, end, words):
-    """If the wait of a program ends by itself before `why` has examined it, starts the program again."""
+    """If the wait of a program ends by itself before `why` has examined it, starts the program again, with a longer wait."""
     for attempt in range(MOST_STARTS):
         try:
-            return watch_without_finding(forksight, folder, f"{name}.{attempt}", name, command, end, words)
+            return watch_without_finding(forksight, folder, f"{name}.{attempt}", name, command, end, words, 2 ** attempt)
         except TooLate:
             continue
     return [f"{name}: in {MOST_STARTS} starts, `why` never examined the program before its wait ended"]
 
 
-def watch_without_finding(forksight, folder, place, name, command, end, words):
+def watch_without_finding(forksight, folder, place, name, command, end, words, longer):
     lines = []
-    run = start(forksight, folder, place, command)
+    run = start(forksight, folder, place, command, longer)
     try:
         if words:
             time.sleep(1)
