@@ -1,5 +1,6 @@
-/* A library that calls dlsym(). The result depends on the object that makes the call, which is this library. One of its
- * functions has the same name as a function of the program. The program opens the library with RTLD_LOCAL. */
+/* A library that calls dlsym(). The result depends on which object calls dlsym(): here the library, not the program.
+ * One function of the library has the same name as a function of the program. The program opens the library with
+ * RTLD_LOCAL. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stddef.h>

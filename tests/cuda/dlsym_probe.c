@@ -20,8 +20,8 @@ static const char* base(const char* path) {
   return slash != NULL ? slash + 1 : path;
 }
 
-/* Prints which library has the symbol. For a function that the shim interposes, this would be the shim. So the calls
- * ask only for functions that the shim does not interpose. */
+/* Prints which library has the symbol `name`. If the shim interposes a function, the shim has the symbol. So the
+ * callers ask only for functions that the shim does not interpose. */
 static void show(const char* what, void* handle, const char* name) {
   Dl_info info;
   dlerror();

@@ -24,8 +24,8 @@
     printf("%s = %lld, errno %d\n", #expression, result_, errno); \
   } while (0)
 
-/* True if the program runs with a real driver. In this case the program passes no wrong arguments, because only the test
- * driver accepts them. Memory addresses are never printed, because they may differ. */
+/* True if the program runs with a real driver. In this case the program makes no calls that only the test driver can
+ * handle. The program never prints memory addresses, because they may differ between two runs. */
 static int on_real_driver;
 
 struct functions {
@@ -157,7 +157,7 @@ static struct functions by_proc_address(void* driver) {
   SHOW(get("cuNothing", &found, 12000, 0, &what));
   SHOW(what);
   SHOW(found == NULL);
-  if (!on_real_driver) { /* NVIDIA's driver 580.159 crashes, without the shim, too */
+  if (!on_real_driver) { /* NVIDIA's driver 580.159 crashes here even without the shim */
     SHOW(get(NULL, &found, 12000, 0, NULL));
     SHOW(get("cuInit", NULL, 12000, 0, NULL));
   }
