@@ -1,6 +1,6 @@
 """Code that the tests of hostile files share. run() runs a command with a time limit, and measures its memory. Program starts a
-program that a test examines. Opened observes whether a file is opened. Mount mounts a file system. They signal only processes that
-they started, by pid."""
+program that a test examines. Opened observes whether a file is opened. Mount mounts a file system. All of these signal
+only processes that they started, by pid."""
 import ctypes
 import os
 import signal
@@ -42,7 +42,7 @@ def peak_of(pid):
     """Returns the most memory that a process or one of its descendants has used, in MB.
 
     Returns 0 for a process that has ended, or that has not called exec and so is still a copy of this Python process. The peak that
-    wait4() returns is of no use here, because it includes the memory that the process used before exec.
+    wait4() returns is of no use here, because this peak includes the memory that the process used before exec.
     """
     try:
         text = Path(f"/proc/{pid}/status").read_text(errors="replace")
@@ -101,7 +101,7 @@ class Program:
 
 
 class Mount:
-    """A mounted FUSE file system (dead_mount.py). `arguments`: "--private" or nothing, and then the files."""
+    """A mounted FUSE file system (dead_mount.py). `arguments`: the files, perhaps with "--private" before them."""
 
     def __init__(self, folder, arguments):
         self.server = subprocess.Popen([sys.executable, "-B", Path(__file__).with_name("dead_mount.py"), folder, *arguments],
@@ -117,7 +117,8 @@ class Mount:
         assert self.server.stdout.read(1) == b"d"
 
     def end(self):
-        """Makes the kernel abort all requests. Before that, a process that has a file of the mount open cannot end."""
+        """Makes the kernel abort all requests to the file system. Until then, a process that has a file of the mount
+        open cannot end."""
         if self.server.stdin.closed:
             return
         self.server.stdin.close()
@@ -127,7 +128,7 @@ class Mount:
 
 
 class Opened:
-    """Observes whether any process opens a file. A call of stat() opens nothing, so it does not count."""
+    """Observes whether any process opens a file. A call of stat() does not count, because it opens no file."""
 
     def __init__(self, path):
         self.fd = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)

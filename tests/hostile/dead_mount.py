@@ -1,9 +1,11 @@
-"""dead_mount.py FOLDER [--private] FILE...: mounts a file system at FOLDER that contains copies of the files, with mode 755. After it has
-read a line from standard input, it answers no further request, like a network mount whose server is down. It ends when standard
-input is closed. Then the kernel aborts all requests.
+"""dead_mount.py FOLDER [--private] FILE...: mounts a file system at FOLDER. The file system contains copies of the
+files, with mode
+755. When this program has read a line from standard input, it answers no further request. The file system is then like
+a network mount whose server is down. When standard input is closed, this program ends, and the kernel aborts all
+requests.
 
-It implements FUSE protocol version 7.31 (linux/fuse.h). All files are in the root folder. The answers tell the kernel to cache no
-names and no attributes, so each system call with a path causes a request."""
+This program implements FUSE protocol version 7.31 (linux/fuse.h). All files are in the root folder. The answers tell
+the kernel to cache no names and no attributes, so each system call with a path causes a request."""
 import ctypes
 import errno
 import os
@@ -72,7 +74,7 @@ class FileSystem:
 
 def main():
     folder, *paths = sys.argv[1:]
-    is_private = paths[0] == "--private"  # only the user who mounts it may use it
+    is_private = paths[0] == "--private"  # only the user who mounts the file system may use it
     system = FileSystem(folder, paths[is_private:], is_private)
     is_dead, is_ready = False, False
     try:

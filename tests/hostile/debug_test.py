@@ -1,5 +1,6 @@
-"""debug_test.py FORKSIGHT HANGING LIBRARY OBJCOPY CC: a process hangs in a library. The library's file or its debug information
-was made to use up time or memory of `forksight why`. The report still contains the exported names of the library."""
+"""debug_test.py FORKSIGHT HANGING LIBRARY OBJCOPY CC: a process hangs in a library. The test made the library's file or
+its debug information so that reading it would use up time or memory of `forksight why`. The report must nevertheless
+contain the exported names of the library."""
 import gzip
 import json
 import lzma
@@ -141,13 +142,14 @@ class Debug(unittest.TestCase):
         with gzip.open(self.debug, "wb", compresslevel=1) as file:
             for _ in range(ZEROS >> 20):
                 file.write(bytes(1 << 20))
-        # libdw took a checksum of zero for "not known". The other one is right, so the archive is opened.
+        # libdw took a checksum of zero for an unknown one. So forksight must not open the archive if the checksum is
+        # zero. If the checksum is right, forksight opens the archive, but must not unpack it.
         for checksum in (0, zlib.crc32(self.debug.read_bytes())):
             with self.subTest(checksum=checksum):
                 elf = Elf(self.library.read_bytes())
                 link = elf.section(elf.find(".gnu_debuglink"))
                 elf.bytes[link[4] + link[5] - 4:link[4] + link[5]] = struct.pack("<I", checksum)
-                self.library.unlink()  # a process of the test before has mapped it
+                self.library.unlink()  # a process of the previous subtest has mapped this file
                 self.library.write_bytes(elf.bytes)
                 opened = Opened(self.debug)
                 self.addCleanup(opened.close)
@@ -234,12 +236,14 @@ class Debug(unittest.TestCase):
         settle(program.pid)
         report = self.why("and those of other files took the 256 MiB that forksight unpacks", memory_mb=512, program=program)
         names = {frame["function"] for frame in report["findings"][0]["stack"]}
-        # The packed table is copied from another library. So the innermost function, step11, may get a wrong name from it.
+        # The packed table is copied from another library. So the innermost function, step11, may get a wrong name from
+        # this table.
         self.assertLessEqual({f"step{number}" for number in range(1, count - 1)}, names)
 
     def test_names_that_stand_for_gigabytes_stay_mangled(self):
-        """Three functions call each other. Each has the name of a function of C++ with 40 parameters, each of which is twice as long as the
-        one before. The demangled text of such a name has 2^40 words."""
+        """Three functions call each other. Each has the name of a C++ function with 40 parameters. The text of each
+        parameter is twice as long as the text of the parameter before it. The demangled text of such a name has 2^40
+        words."""
         digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
         source = self.folder / "names.c"
         lines = ["#include <unistd.h>", "#define OUT __attribute__((noinline, visibility(\"default\")))"]

@@ -53,7 +53,8 @@ def note(kind, body, owner=b"CORE\0"):
 
 
 def thread_note(tid, rip, rsp):
-    """Returns the note NT_PRSTATUS of a thread in futex(): an elf_prstatus of <sys/procfs.h>. The registers begin at its byte 112."""
+    """Returns the note NT_PRSTATUS of a thread in futex(): an elf_prstatus of <sys/procfs.h>. The registers begin at
+    byte 112 of the elf_prstatus."""
     body = bytearray(336)
     struct.pack_into("<i", body, 32, tid)
     registers = [0] * 27
@@ -97,7 +98,7 @@ def write_core_with_hole(path, hole_bytes):
 
 def write_core_of_notes(path, places):
     """Writes a core of one thread. `places`: the segments of its notes, each as (offset, size). The first segment begins with the notes of the
-    thread. All other bytes are a hole in the file, and read as zeros, which are notes without content."""
+    thread. All other bytes are a hole in the file. The hole reads as zeros, and zeros are notes without content."""
     page, code = 4096, 0x400000
     segments = [(PT_NOTE, 0, at, 0, 0, size, 0, 4) for at, size in places] + [(PT_LOAD, 5, 0, code, 0, page, page, page)]
     head = EHDR.pack(b"\x7fELF\x02\x01\x01" + bytes(9), 4, 62, 1, 0, EHDR.size, 0, 0, EHDR.size, PHDR.size, len(segments), 0, 0, 0)

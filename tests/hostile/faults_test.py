@@ -1,6 +1,6 @@
 """faults_test.py FORKSIGHT HANGING STRACE [--all]: strace makes system calls of `forksight why` fail: one call, or all calls from
 a certain one on. `why` must end and must not crash. It must not report that it found nothing, because the examined process hangs.
-By default few calls of each kind fail; with --all, many."""
+By default the test makes few calls of each kind fail. With --all, the test makes many calls fail."""
 import re
 import subprocess
 import sys
@@ -14,8 +14,8 @@ if IS_WHOLE:
     sys.argv.remove("--all")
 STRACE, HANGING, FORKSIGHT = sys.argv.pop(), sys.argv.pop(), sys.argv.pop()
 LIMIT_S = 60
-# Errors that the kernel may return, by call. The table lacks brk(), which reports failures in another way, and mmap(), which the
-# loader calls before the command starts.
+# For each system call, the errors that the kernel may return. The table lacks brk(), because brk() reports failures in
+# another way. It lacks mmap(), because the loader calls mmap() before the command starts.
 ERRORS = {
     "openat": ["EMFILE", "ENFILE", "ENOMEM"], "read": ["EIO", "EINTR"], "pread64": ["EIO", "EINTR", "ENOMEM"], "readlink": ["EACCES", "ENOMEM"],
     "getdents64": ["ENOMEM"], "newfstatat": ["EACCES", "ENOMEM"], "pipe2": ["EMFILE"], "clone": ["EAGAIN"], "clone3": ["EAGAIN"],
@@ -66,8 +66,9 @@ class Faults(unittest.TestCase):
                         self.check(call, error, when)
 
     def test_a_refused_folder_does_not_hide_the_hang(self):
-        """The kernel refuses to list processes, threads or descriptors. In each run it refuses another call of openat(). In the last
-        run it refuses all of them. `why` looks again, or says what it could not read."""
+        """The kernel refuses to list processes, threads or descriptors. In each run, another call of openat() for this
+        folder fails. In the last run, all of these calls fail. `why` must repeat the call, or must say what it could
+        not read."""
         own = f"/proc/{self.program.pid}"
         for folder in ("/proc", f"{own}/task", f"{own}/fd"):
             count = self.count_calls("-P", folder)["openat"]

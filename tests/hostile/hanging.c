@@ -1,4 +1,4 @@
-// Programs that hang, for the tests of hostile files. Each writes a byte when it is about to hang.
+// Programs that hang, for the tests of hostile files. Each program writes a byte when it is about to hang.
 //   hanging load LIBRARY          calls stuck() of a library
 //   hanging hold N                reads from a pipe that it holds open for writing by N descriptors
 //   hanging poll THREADS N        has THREADS threads, and each polls N entries

@@ -1,6 +1,7 @@
 """killed_test.py FORKSIGHT HANGING STOP_ALL [--kills N]: `why` is killed at many moments of its work, and at its calls of
-ptrace(). No thread of the examined process stays stopped or traced, and no process of forksight is left. With --kills N, the test
-goes on until N kills have hit the command before its end. It then also kills the command at each call of ptrace()."""
+ptrace(). No thread of the examined process stays stopped or traced, and no process of forksight is left. With --kills
+N, the test goes on until N kills have hit the command before its end, and also kills the command at each call of
+ptrace(). Without --kills, the test kills the command at a few of these calls."""
 import re
 import shutil
 import signal
@@ -122,7 +123,7 @@ class KilledInPtrace(unittest.TestCase):
         for number in numbers:
             if calls[number - 1] in spared:
                 continue
-            # strace counts the calls of each thread by itself.
+            # strace counts the calls of each thread separately.
             before, killed, after = self.look(program, "-e", f"inject=ptrace:signal=SIGKILL:when={number}", **options).partition("+++ killed by SIGKILL")
             if killed:
                 hit[number] = self.requests(before)[-1]

@@ -1,5 +1,5 @@
-"""output_test.py FORKSIGHT: forksight writes reports into folders of other users. It must not follow their links. Devices, mounts
-and the user's own links must work as places of a report."""
+"""output_test.py FORKSIGHT: forksight writes reports into folders of other users. It must not follow links of these
+users. A report may be written to a device or a mount, or through a link of the user's own."""
 import ctypes
 import json
 import os

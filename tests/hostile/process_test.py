@@ -59,7 +59,8 @@ class Process(unittest.TestCase):
         self.why(self.start("share", 1, 6000), status=(1,))
 
     def exchange(self, make):
-        """Removes the library while a process uses it. `make` then creates something else with the same path."""
+        """Removes the library while a process uses it. Then calls `make`, which creates something else at the same
+        path."""
         shutil.copy(LIBRARY, self.library)
         program = self.start("load", self.library)
         self.library.unlink()

@@ -33,8 +33,8 @@ class Traced:
         self.parents, self.filtered, self.reads, self.commands = {}, set(), [], {}
         self.without_user = set()  # processes that have given up root's user, and their threads
         lines = self.join_split_calls([(int(pid), rest.strip()) for pid, _, rest in (line.partition(" ") for line in log.splitlines())])
-        # strace may list calls of a new process or thread before the line in which its parent makes it. So all parents are
-        # collected first.
+        # strace may list calls of a new process or thread before the line in which the parent makes the process or
+        # thread. So this loop collects all parents first.
         for pid, rest in lines:
             made = re.match(r"(?:clone3?|v?fork).* = (\d+)", rest)
             if made:
@@ -50,8 +50,8 @@ class Traced:
 
     @staticmethod
     def join_split_calls(lines):
-        """If another thread makes a call during a call, strace splits the line of the first call. Joins the two parts. The call then
-        stands where it ended."""
+        """If another thread makes a call during a call, strace splits the line of the first call. Joins the two parts.
+        The joined line stands where the call ended."""
         joined, begun = [], {}
         for pid, rest in lines:
             end = re.match(r"<\.\.\. \w+ resumed>(.*)", rest)
@@ -137,7 +137,8 @@ class Reader(unittest.TestCase):
         self.assertEqual(traced.of(r"libstranger\.so|PTRACE_SEIZE|/mem\""), [])
 
     def test_root_parses_only_in_a_process_of_another_user(self):
-        """The process that opens files reads at most the head of a program or library, to see whether it is one."""
+        """The process that opens files reads at most the head of a program or library, to see whether the file is a
+        program or library."""
         self.need_root()
         folder = self.folder / "run"
         folder.mkdir(mode=0o700)
@@ -179,9 +180,9 @@ class Reader(unittest.TestCase):
     def test_run_where_only_ancestors_may_examine(self):
         """With Yama's ptrace_scope 1, a process without CAP_SYS_PTRACE may examine only its descendants.
 
-        The job is a descendant of the process of `run`, but not of the readers, which are other children of `run`. So the process
-        of `run` itself must examine the job, with no more rights than the job has, and name the hang. A folder that is mounted over
-        /proc/sys/kernel says that the scope is 1.
+        The command is a descendant of the process of `run`, but not of the readers, which are other children of `run`.
+        So the process of `run` itself must examine the command, with no more rights than the command has. It must name
+        the hang. A folder that is mounted over /proc/sys/kernel says that the scope is 1.
         """
         script = "mount -t tmpfs none /proc/sys/kernel && mkdir /proc/sys/kernel/yama && echo 1 > /proc/sys/kernel/yama/ptrace_scope"
         mounted = ["unshare", "--mount", "sh", "-c", f'{script} && exec setpriv --bounding-set=-sys_ptrace --inh-caps=-all "$@"', "sh"]

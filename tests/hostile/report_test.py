@@ -27,7 +27,7 @@ def stuck_process(pid):
 
 
 def remove_deep(folder):
-    """Removes a folder. shutil.rmtree() of Python 3.11 fails if folders are nested so deeply."""
+    """Removes a folder. shutil.rmtree() of Python 3.11 fails if thousands of folders are nested."""
     subprocess.run(["rm", "-rf", folder], check=True, timeout=60)
 
 

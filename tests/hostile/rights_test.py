@@ -1,5 +1,6 @@
-"""rights_test.py FORKSIGHT HANGING LIBRARY OBJCOPY CC: root examines a process, a core and a run of another user, who names files
-that only root may read. forksight must not open them. It must still open the files that this user may read."""
+"""rights_test.py FORKSIGHT HANGING LIBRARY OBJCOPY CC: root examines a process, a core and a run of another user. The
+process, the core and the run name files that only root may read. forksight must not open these files. It must still
+open the files that the other user may read."""
 import json
 import os
 import shutil

@@ -1,5 +1,6 @@
-"""root_test.py FORKSIGHT HANGING LIBRARY CC: root examines a process. The process that parses has given up root's user, and another
-process opens files for it. The report must contain what root may read nevertheless, or must say what is missing."""
+"""root_test.py FORKSIGHT HANGING LIBRARY CC: root examines a process. The process of forksight that parses data has
+given up root's user. Another process of forksight opens files for it. The report must nevertheless contain what root
+may read, or must say what is missing."""
 import json
 import os
 import resource
@@ -63,7 +64,7 @@ class Root(unittest.TestCase):
         self.assertTrue(finding["culprit"]["holder"]["alive"])
 
     def test_the_descriptors_of_hidden_processes_are_seen(self):
-        """The reader of this command has no CAP_SYS_PTRACE, so /proc hides the process from it."""
+        """The reader of this command has no CAP_SYS_PTRACE, so /proc hides the process from the reader."""
         place = self.folder / "file"
         place.write_text("no queue")
         place.chmod(0o600)
