@@ -84,8 +84,8 @@ void expect_agreement(const Image& core, const Image& live) {
   }
 }
 
-// Compares the mappings of a core with those of the process. A core need not list a mapping whose memory it does not
-// contain, and may list the first page of a file as a separate mapping.
+// Compares the mappings of a core with those of the process. A core need not list a mapping whose memory the core does
+// not contain. A core may list the first page of a file as a separate mapping.
 void expect_mappings(const Image& core, const Image& live) {
   for (const proc::Mapping& mapping : live.mappings) {
     if (!mapping.readable || mapping.path == "[vvar]" || mapping.path.starts_with("[vvar_")) continue;

@@ -45,7 +45,7 @@ struct Case {
   std::function<void(const Objects&)> wake;  // empty: a timeout ends the wait
   long result = 0;
   int error = 0;
-  // Whether the table must allow a stop. If it must not, the test pretends that the thread is running, so that
+  // Whether the table must allow a stop of the call. If not, the test pretends that the thread is running, so that
   // forksight stops the thread nevertheless.
   bool is_allowed = true;
   std::function<void(const Objects&)> prepare = nullptr;
