@@ -135,7 +135,7 @@ TEST(Orphan, HasAnOwnerThatEndedIfNoThreadWasLost) {
 }
 
 // The recorded owner may be a thread of an ancestor that cannot be examined. The waiting thread may be a copy of that
-// thread, and then it holds the lock itself.
+// thread. In this case the waiting thread holds the lock itself.
 TEST(Orphan, IsNoneIfItsOwnerMayBeAnAncestorsThread) {
   const MutexScene own(kParent - 1);
   ASSERT_EQ(own.model().forks.front().held.size(), 1U);

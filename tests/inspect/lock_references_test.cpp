@@ -37,7 +37,7 @@ class Awaited : public testing::Test {
     process_.put(address, bytes);
   }
 
-  // `functions`: those that the program called, from the innermost one outwards, without libc's.
+  // `functions`: the functions on the stack, innermost first, without those of libc.
   std::optional<AwaitedLock> find(std::uint64_t word, std::initializer_list<const char*> functions) {
     StuckCall call;
     call.kind = CallKind::kFutex;

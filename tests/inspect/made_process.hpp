@@ -46,7 +46,7 @@ class MadeProcess {
 
   // Adds a thread that sleeps in a futex wait for `word`, or in pause() if `word` is 0.
   image::Thread& add_thread(std::int32_t tid, const Names& stack, std::uint64_t word = 0);
-  // Does the same, with the thread's struct pthread at `pointer`.
+  // Does what add_thread() does, but the thread's struct pthread is at `pointer`.
   image::Thread& add_thread_at(std::uint64_t pointer, std::int32_t tid, const Names& stack, std::uint64_t word = 0);
   void put(std::uint64_t address, std::span<const std::uint8_t> bytes) { memory_->put(address, bytes); }
   void put_word(std::uint64_t address, std::uint32_t word);
