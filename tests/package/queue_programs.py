@@ -1,5 +1,6 @@
-"""Programs that try the queue's library. Each takes the path of the library, calls it by ctypes, and prints nothing if the library
-works. They use what depends on the functions that packaging/old_glibc.cpp replaces: exceptions, waits with a deadline, names."""
+"""Programs that try the queue's library. Each program takes the path of the library, calls the library by ctypes, and
+prints nothing if the library works. packaging/old_glibc.cpp replaces some functions of glibc. The programs use what
+depends on these functions: exceptions, waits with a deadline, and names."""
 START = """
 import ctypes, os, resource, sys, threading, time
 library = ctypes.CDLL(sys.argv[1])
@@ -15,7 +16,8 @@ def create(**options):
 def send():
     return library.forksight_queue_send_copy(queue, b"x", ctypes.c_uint64(1), ctypes.c_int64(0), ctypes.byref(error))
 """
-# std::thread throws if there is no memory for a stack. The library can only report this if unwinding finds its tables.
+# std::thread throws if there is no memory for a stack. The library can report this exception only if unwinding finds
+# the library's tables.
 THROWN = START + """
 pages = int(open("/proc/self/statm").read().split()[0])
 resource.setrlimit(resource.RLIMIT_AS, (pages * 4096 + (4 << 20),) * 2)
@@ -23,7 +25,8 @@ code = create(thread=1) or send()
 assert code == 18, (code, error.text)
 assert b"esource temporarily unavailable" in error.text, error.text
 """
-# The feeder cannot send the second message, so flush waits on a condition variable with a deadline.
+# The queue has only one buffer, so its thread cannot send the second message. Therefore flush waits on a condition
+# variable with a deadline.
 WAITED = START + """
 assert create(thread=1) == 0
 assert send() == send() == 0

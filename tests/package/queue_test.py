@@ -1,6 +1,7 @@
 """queue_test.py PACKAGING PORTABLE OTHER: tests PORTABLE, the libforksight-ipc.so of the packages. It must need only an old
-glibc. packaging/old_glibc.cpp replaces functions of newer versions of glibc. PORTABLE must work with these replacements. OTHER
-is the library that is built for this system. The checks must find faults in it, which shows that they work."""
+glibc. packaging/old_glibc.cpp replaces functions of newer versions of glibc. PORTABLE must work with these
+replacements. OTHER is the library that is built for this system. The checks must find faults in OTHER. This shows that
+the checks work."""
 import subprocess
 import sys
 import unittest
