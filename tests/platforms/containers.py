@@ -1,10 +1,12 @@
-"""containers.py --packages DIR --roots DIR: a program hangs in the root of a Debian release, in namespaces of its own. The
-command from the packages examines it from outside. Then the command examines the program from a container for debugging, which shares
-the program's pid namespace and has another libc. platforms.py makes the roots and the programs.
+"""containers.py --packages DIR --roots DIR: a program hangs in the root of a Debian release, in namespaces of its own.
+The command from the packages examines the program from outside. Then the command examines the program from a container
+for debugging, which shares the program's pid namespace and has another libc. platforms.py makes the roots and the
+programs.
 
-The program runs in two ways. As the user root, it has its own root folder, and its own mount, pid and network namespaces. As the
-user nobody, it is started by bubblewrap, and also has its own user namespace. If the script needs something that is missing, it
-prints what is missing, and exits with 77."""
+The program runs in two ways. In the first way, the user is root, and the program has its own root folder, and its own
+mount, pid and network namespaces. In the second way, bubblewrap starts the program as the user nobody, and the program
+also has its own user namespace. If the script needs something that is missing, the script prints what is missing, and
+exits with 77."""
 import argparse
 import contextlib
 import json
@@ -75,7 +77,8 @@ class Contained:
         raise SystemExit(f"{PROGRAM} did not fork in {LIMIT_S} s (status {self.popen.poll()})")
 
     def __exit__(self, *_):
-        # When the first process of a pid namespace ends, the kernel kills all others in it. So some of them may be gone by now.
+        # When the first process of a pid namespace ends, the kernel kills all other processes of that namespace. So
+        # some of the descendants may be gone by now.
         for pid in descendants(self.popen.pid):
             if len(status_of(pid).get("NSpid", "").split()) > 1:
                 with contextlib.suppress(ProcessLookupError):
@@ -122,8 +125,8 @@ def main():
         why = ["why", "--format", "json"]
         for target, debugger in PAIRS:
             entered = [HERE / "enter.sh", arguments.roots / target, folder, f"/mnt/suite/bin/{PROGRAM}"]
-            # Like a rootless container, this container has a user namespace that the user nobody made, and a namespace of its own of
-            # each other kind.
+            # Like a rootless container, this container has a user namespace that the user nobody made, and its own
+            # namespace of each other kind.
             rootless = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "bwrap", "--unshare-all", "--ro-bind",
                         arguments.roots / target, "/", "--proc", "/proc", "--dev", "/dev", "--bind", folder, "/mnt",
                         f"/mnt/suite/bin/{PROGRAM}"]

@@ -3,9 +3,9 @@
 # make_root.sh made. FOLDER is mounted at /mnt of the root folder. Changes outside FOLDER are kept in memory, and are
 # lost at the end. Without --network, the command has no network.
 #
-# Mounts and processes are in namespaces of their own. So the kernel removes them when the command ends, even if it is
-# killed. With --beside, the command runs in the pid namespace of process PID, like a container for debugging, and uses
-# the caller's network.
+# Mounts and processes are in namespaces of their own. So the kernel removes the mounts and processes when the command
+# ends, even if the command is killed. With --beside, the command runs in the pid namespace of process PID, like a
+# container for debugging, and uses the caller's network.
 set -euo pipefail
 if [ "$1" = --beside ]; then
   pid=$2
@@ -31,7 +31,7 @@ mount --rbind /dev "$place/root/dev"
 mount -t tmpfs tmpfs "$place/root/dev/shm"
 mount -t sysfs -o ro sysfs "$place/root/sys"
 mount --bind "$folder" "$place/root/mnt"
-# The shell does not exec the command: it must stay and reap processes whose parent ends.
+# The shell does not exec the command, because the shell must stay and reap processes whose parents have ended.
 status=0
 env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 chroot "$place/root" "$@" || status=$?
 exit "$status"

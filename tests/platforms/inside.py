@@ -1,6 +1,6 @@
 """inside.py PACKAGE: runs in the root folder of a system. Installs a package (deb, tar or wheel), and tries it in several steps.
-Writes the result of each step to /mnt/result.json: an empty text if it succeeded, or the reason why it failed, or null if the
-step is not tried with this package.
+Writes the result of each step to /mnt/result.json: an empty text if the step succeeded, the reason if the step failed,
+or null if the step was not tried with this package.
 
 /mnt contains the packages, the files of the repository that the demo needs, transparency/, and suite/. suite/ contains some cases
 of the hazard suite and the compiled probes of tests/transparency."""
@@ -112,8 +112,9 @@ def try_version(forksight, _):
 
 
 def try_libraries(_, prefix):
-    """The loader must find all functions that the two libraries import. Without LD_BIND_NOW, it looks for a function only when it is
-    called. The queue's library must also work."""
+    """The loader must find all functions that the two libraries import. With LD_BIND_NOW, the loader looks for all
+    functions at once. Otherwise the loader looks for a function only when the function is called. The queue's library
+    must also work."""
     for name in ("libforksight.so", "libforksight-ipc.so"):
         path = next(prefix.rglob(name))
         if printed := output_of("/bin/true", env={**os.environ, "LD_PRELOAD": str(path), "LD_BIND_NOW": "1"}):

@@ -3,8 +3,8 @@
 # need, but no compiler. If the root exists, the script does nothing. The script must run as the user root. It uses the
 # mirror from which this machine gets its packages.
 #
-# The script makes the mounts that the root needs in a mount namespace of its own. So the kernel removes them when the
-# script ends, even if it is killed.
+# The root needs mounts. The script makes them in its own mount namespace. So the kernel removes the mounts when the
+# script ends, even if the script is killed.
 set -euo pipefail
 if [ "${3:-}" != inside ]; then
   exec unshare --mount --propagation private "$0" "$1" "$2" inside
@@ -13,7 +13,7 @@ suite=$1
 root=$2
 [ ! -e "$root.done" ] || exit 0
 
-# The first archive that contains Debian itself, not only its updates or packages of another vendor.
+# The first archive that contains Debian itself, not only updates of Debian, or packages of another vendor.
 # shellcheck disable=SC2016  # apt-get replaces the words in $().
 mirror=$(apt-get indextargets --format '$(ORIGIN) $(LABEL) $(COMPONENT) $(REPO_URI) $(CODENAME)' 'Created-By: Packages' |
   awk '$1 == "Debian" && $2 == "Debian" && $3 == "main" && $5 !~ /-/ { print $4; exit }')

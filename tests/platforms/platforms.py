@@ -1,11 +1,12 @@
-"""platforms.py --packages DIR --build DIR --roots DIR [--page FILE] [RELEASE ...]: installs packages in minimal roots of Debian
-releases, tries them there, and prints a table of the results. `./bootstrap package` makes the packages. The roots contain no
-compiler. --page writes the table into FILE (docs/platforms.md), but only if all releases were tried.
+"""platforms.py --packages DIR --build DIR --roots DIR [--page FILE] [RELEASE ...]: installs packages in minimal roots
+of Debian releases, tries the packages there, and prints a table of the results. `./bootstrap package` makes the
+packages. The roots contain no compiler. --page writes the table into FILE (docs/platforms.md), but only if all releases
+were tried.
 
 The script needs the rights of root, and debootstrap. It makes missing roots from the mirror of this machine. --build names a
-configured build folder with tests. The script reads from it how the cases of the hazard suite are compiled. EXPLAINED must
-explain each red cell of the table, and no other cell. Otherwise the exit status is 1. It is 77 if the packages, debootstrap or
-the rights of root are missing."""
+configured build folder with tests. The script reads from this folder how the cases of the hazard suite are compiled.
+EXPLAINED must explain each red cell of the table, and no other cell. Otherwise the exit status is 1. The exit status is
+77 if the packages, debootstrap or the rights of root are missing."""
 import argparse
 import json
 import os
@@ -75,7 +76,8 @@ def probe_commands():
 
 
 def make_programs(build, roots, folder):
-    """Makes programs that run on each release. They are compiled on the oldest release, in a copy of its root with a compiler."""
+    """Makes programs that run on each release. They are compiled in the root of the oldest release, in which a compiler
+    is installed for this command only."""
     programs = roots / "programs"
     if (programs / "done").exists():
         return programs
