@@ -1,4 +1,4 @@
-"""Real libraries at a fork: OpenBLAS ends its idle pool, libgomp loses its pool, and LLVM's libomp makes a new one."""
+"""Real libraries at a fork: OpenBLAS ends its idle pool, libgomp loses its pool, and LLVM's libomp makes a new pool."""
 import argparse
 import json
 import os

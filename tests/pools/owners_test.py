@@ -53,7 +53,7 @@ LIBRARIES = {
 # Words that the explanation must have. The programs of these libraries are compiled with little optimisation, or none.
 HOLDER = "The address of the lock is on the stack of another thread: thread "
 EXPLANATIONS = {"abseil": HOLDER, "rust_mutex": HOLDER, "parking_lot": HOLDER}
-# The options of the compiler in addition to -pthread. None: pkg-config gives them.
+# The options of the compiler in addition to -pthread. None: pkg-config gives the options.
 FLAGS = {"abseil": None, "arrow": ["-std=c++20", "-larrow"], "eigen": ["-I/usr/include/eigen3"], "mkl": ["-I/usr/include/mkl", "-Wl,--no-as-needed", "-lgomp", "-lmkl_rt"],
          "onednn": ["-ldnnl"], "opencv": ["-I/usr/include/opencv4", "-lopencv_core"]}
 

@@ -22,8 +22,8 @@ int main() {
 #endif
   arrow::internal::ThreadPool& pool = *arrow::internal::GetCpuThreadPool();
   if (!run_one(pool)) return 1;
-  // In the child, the pool starts a thread for a task only if it believes that all its threads are busy. So the parent
-  // waits until the pool is idle: the child's pool then starts no thread.
+  // In the child, the pool starts a thread for a task only if the pool believes that all its threads are busy. So the
+  // parent waits until the pool is idle. Then the child's pool starts no thread.
   pool.WaitForIdle();
   const pid_t child = fork();
   if (child == 0) _exit(run_one(pool) ? 0 : 1);
