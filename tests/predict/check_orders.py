@@ -1,7 +1,7 @@
 """check_orders.py FORKSIGHT PREDICT_ORDERS PREDICT_SCOPED [RUNS]: runs programs whose lock orders are known, RUNS times each (default:
 once), under `forksight run --lock-order`. forksight must never find anything in a harmless program. In each of the other programs, the
-lock orders form a ring, and each finding must name the locks of the ring. At least 95 of 100 runs of these programs must have such a
-finding, and so must at least one run of each program.
+lock orders form a ring, and each finding must name the locks of the ring. At least 95 of 100 runs of these programs
+must have such a finding. At least one run of each program must have such a finding.
 """
 import json
 import subprocess

@@ -1,5 +1,5 @@
 // predict_odds PROGRAM FORKS: forks FORKS times. Meanwhile other threads take and release a lock that the children
-// need. A child first tries to take the lock, and gives up if it is taken, so no child hangs. Prints how many children
+// need. A child tries to take the lock, and gives up if the lock is taken. So no child hangs. Prints how many children
 // found the lock taken.
 #include <pthread.h>
 #include <stdatomic.h>

@@ -78,8 +78,8 @@ static inline void take_both(pthread_mutex_t* first, pthread_mutex_t* second) {
   pthread_mutex_unlock(first);
 }
 
-// Makes a lock on which new readers wait behind a waiting writer. With glibc's PTHREAD_RWLOCK_PREFER_WRITER_NP they do
-// not wait.
+// Makes a lock on which new readers wait behind a waiting writer. With glibc's PTHREAD_RWLOCK_PREFER_WRITER_NP, new
+// readers do not wait.
 static inline void prefer_writers(pthread_rwlock_t* lock) {
   pthread_rwlockattr_t attributes;
   pthread_rwlockattr_init(&attributes);

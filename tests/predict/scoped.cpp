@@ -1,5 +1,5 @@
 // predict_scoped: std::scoped_lock takes several mutexes, in any order. It waits for a mutex only while it holds none
-// of the others. It tries the others, and releases the mutexes that it has taken if a try fails.
+// of the others. It only tries to take the others. If a try fails, it releases the mutexes that it has taken.
 #include <mutex>
 #include <thread>
 
