@@ -58,7 +58,7 @@ TEST(Descriptors, AThreadMayHaveATableOfItsOwn) {
   ::close(ends[0]);
 }
 
-// All eventfds have one inode. So an inode does not show that a number still belongs to the file that the epoll
+// All eventfds have one inode. So an inode does not show whether a descriptor still refers to the file that the epoll
 // instance watches.
 TEST(Descriptors, AnEpollDoesNotWatchANumberThatWasUsedAgain) {
   const int poller = ::epoll_create1(EPOLL_CLOEXEC);

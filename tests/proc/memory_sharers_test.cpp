@@ -115,8 +115,8 @@ TEST(MemorySharers, AProcessWithOtherRightsMayShareTheMemory) {
     if (::pipe(own) != 0) ::_exit(9);
     const auto drop_rights = [](void*) -> int {
       change_user(1);
-      // A change of the user clears the "dumpable" flag, so that even the same user may not read the memory. This sets
-      // it again.
+      // A change of the user clears the "dumpable" flag, so that even the same user may not read the memory. This call
+      // sets the flag again.
       ::prctl(PR_SET_DUMPABLE, 1);
       if (::write(own[1], "x", 1) != 1) ::_exit(9);
       for (;;) ::pause();

@@ -1,4 +1,4 @@
-// Tests the names that forksight gives to sockets. It reads them from the tables of /proc/net.
+// Tests the names that forksight gives to sockets. forksight reads these names from the tables of /proc/net.
 #include "proc/socket_names.hpp"
 
 #include <gtest/gtest.h>
