@@ -1,5 +1,5 @@
-"""The second test hangs in native code. The kernel restarts its wait after every signal, so a signal handler cannot end the
-test."""
+"""The second test hangs in native code. The kernel restarts the wait of this test after every signal, so a signal
+handler cannot end the test."""
 import ctypes
 
 
