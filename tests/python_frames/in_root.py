@@ -113,8 +113,8 @@ class Root:
 
 
 def find_marked(script, mark):
-    """Returns the number of the line with this mark. Returns None if no line has the mark. That is so if the script itself does
-    not call fork, but the standard library does."""
+    """Returns the number of the line with this mark. Returns None if no line has the mark. No line has the mark if the
+    standard library calls fork, not the script itself."""
     lines = script.read_text().splitlines()
     return next((number for number, text in enumerate(lines, 1) if text.rstrip().endswith(f"# MARK: {mark}")), None)
 

@@ -55,7 +55,7 @@ struct MadeFrame {
   std::uint64_t code = 0;
   int address = 0;  // offset of the instruction from the first one, in bytes
   std::uint8_t owner = 0;
-  std::uint32_t copy = 0;  // which copy of the instructions it runs, if code has copies
+  std::uint32_t copy = 0;  // which copy of the instructions the frame runs, if code has copies
 };
 
 // A version of CPython, and whether it is built without the GIL.
