@@ -269,8 +269,8 @@ class Job(unittest.TestCase):
         self.assert_gone([(self.folder / "pids").read_text().strip()])
 
     def test_an_orphan_that_hangs_is_explained(self):
-        # The shell that started the fixture has ended, and the environment of the fixture is empty. So neither the parent of the
-        # fixture nor its environment shows that it belongs to the job.
+        # The shell that started the fixture has ended, and the environment of the fixture is empty. So neither the
+        # parent nor the environment of the fixture shows that the fixture belongs to the job.
         script = f"( env -i {shlex.quote(FIXTURE)} dead >/dev/null & ); sleep 600"
         err = self.ci_in_time("sh", "-c", script, status=124, options=("--no-preload",), wanted=lambda text: "can never go on" in text)
         self.assertIn("CERTAIN HANG, cause unknown: deadlock", err)

@@ -64,8 +64,8 @@ static void* lock_twice(void* unused) {
   return unused;
 }
 
-/* One thread locks its own mutex twice, and hangs. A second thread joins it, and hangs too. The first thread of the
- * process waits for signals. */
+/* One thread locks its own mutex twice, and hangs. A second thread joins this thread, and hangs too. The first thread
+ * of the process waits for signals. */
 static void* join_it(void* thread) {
   pthread_join(*(pthread_t*)thread, NULL);
   return NULL;

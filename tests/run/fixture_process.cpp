@@ -14,7 +14,8 @@
 namespace forksight::test {
 
 FixtureProcess::FixtureProcess(const std::vector<std::string>& command, bool capture, const std::string& folder) {
-  // If the parent of a descendant ends, the descendant becomes a child of this process, which can then wait for it.
+  // If the parent of a descendant ends, the descendant becomes a child of this process. Then this process can wait for
+  // the descendant.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return;

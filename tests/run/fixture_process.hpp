@@ -10,8 +10,8 @@ namespace forksight::test {
 
 class FixtureProcess {
  public:
-  // With `capture`, standard error of the program goes to a file, which stderr_text() reads. Without it, the program
-  // has the standard error of the test. If `folder` is not empty, it is the working directory of the program.
+  // With `capture`, standard error of the program goes to a file, which stderr_text() reads. Without `capture`, the
+  // program has the standard error of the test. If `folder` is not empty, it is the working directory of the program.
   explicit FixtureProcess(const std::vector<std::string>& command, bool capture = false,
                           const std::string& folder = "");
   // Kills the group, and reaps all of its processes.

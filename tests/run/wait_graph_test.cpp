@@ -47,7 +47,8 @@ TEST(WaitGraph, VictimsOfVictimsPointTowardsTheCause) {
   EXPECT_EQ(judgements[2].waits_for, 1U);
 }
 
-// Returns the node with an edge to each of `targets`. These nodes could end its wait, but it does not wait for them.
+// Returns the node with an edge to each of `targets`. The targets could end the wait of the node, but the node does not
+// wait for the targets.
 Node may_be_ended_by(Node node, std::initializer_list<std::size_t> targets) {
   for (const std::size_t target : targets) node.edges.push_back({target, "SCM_RIGHTS", false});
   return node;
