@@ -1,6 +1,6 @@
-// faults_test.py runs this program. It forks while another thread holds a mutex. The child waits 20 ms for the mutex.
-// Then the program forks again, and the second child starts /bin/true. The program prints the results, and ends with
-// status 5. A failed system call of the shim must not change the output or the status.
+// faults_test.py runs this program. The program forks while another thread holds a mutex. The child waits 20 ms for the
+// mutex. Then the program forks again, and the second child starts /bin/true. The program prints the results, and ends
+// with status 5. A failed system call of the shim must not change the output or the status.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>

@@ -37,7 +37,7 @@ ERRORS = {"openat": ("EMFILE", "ENFILE", "ENOMEM", "ENOSPC", "EACCES"), "read": 
           "unlinkat": ("EACCES",), "kcmp": ("ENOSYS",), "membarrier": ("ENOSYS",)}
 # The shim's calls that may transfer fewer bytes than asked. The shim uses `write` only if process_vm_readv is refused.
 SHORT = {"read": (), "process_vm_readv": (), "write": ("--refuse", "process_vm_readv")}
-# If the shim makes one of these calls, SHORT must have it. The calls of the shim are in LIST_OF_CALLS, which
+# If the shim makes one of these calls, SHORT must contain the call. The calls of the shim are in LIST_OF_CALLS, which
 # tests/audit/check_calls.py checks.
 TRANSFERS = {"read", "write", "pread64", "pwrite64", "readv", "writev", "preadv", "pwritev", "preadv2", "pwritev2", "getdents64", "process_vm_readv",
              "process_vm_writev", "sendfile", "splice", "copy_file_range", "sendto", "recvfrom", "sendmsg", "recvmsg", "getrandom"}
@@ -178,8 +178,8 @@ class Faults:
         except subprocess.TimeoutExpired:
             self.problems.append(f"{name} number {place} fails with {error}: the program hangs")
             return
-        # strace counts the calls of each thread separately, and `place` is such a number. So the failure may have hit calls in several
-        # threads, and some of these may be calls of libc or of the program.
+        # strace counts the calls of each thread separately, and `place` is the number of a call in its thread. So the
+        # failure may have hit calls in several threads, and some of these may be calls of libc or of the program.
         if not run.calls.injected or not all(run.calls.injected):
             self.missed[name] += 1
             return

@@ -1,6 +1,7 @@
-// One thread forks with --cure=quiesce-libc. The shim closes a gate, and the fork waits until a libc call of another
-// thread has returned. Meanwhile a third thread calls _Fork(). In the child of _Fork() no thread exists that would open
-// the gate, so the shim must not leave the gate closed in this child.
+// One thread forks with --cure=quiesce-libc. The shim closes a gate: while it is closed, other threads begin no call of
+// certain libc functions. The fork waits until such a call of another thread has returned. Meanwhile a third thread
+// calls _Fork(). In the child of _Fork() no thread exists that would open the gate, so the shim must not leave the gate
+// closed in this child.
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>

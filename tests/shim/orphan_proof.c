@@ -1,8 +1,8 @@
-// In each scene except "at_once" a lock looks like an orphan, but is not lost. --on-orphan must not recover it. It is a
-// semaphore that threads use as a signal, a lock that a thread of the child holds, a lock that the child has
-// initialised again, or a lock in shared memory that a thread of the parent releases. In the scene "at_once" the lock
-// is an orphan. Several threads of the child request it, and only one of them may recover it. Without the shim each
-// scene succeeds except "at_once". The program prints what went wrong.
+// In each scene except "at_once" a lock looks like an orphan, but is not lost. --on-orphan must not recover the lock.
+// The lock is a semaphore that threads use as a signal, a lock that a thread of the child holds, a lock that the child
+// has initialised again, or a lock in shared memory that a thread of the parent releases. In the scene "at_once" the
+// lock is an orphan. Several threads of the child request it, and only one of them may recover it. Without the shim
+// each scene succeeds except "at_once". The program prints what went wrong.
 #include <errno.h>
 #include <forksight/annotate.h>
 #include <pthread.h>
@@ -90,8 +90,8 @@ static void use_as_signal(unsigned first) {
 static void signal_from_none(void) { use_as_signal(0); }
 static void signal_from_three(void) { use_as_signal(3); }
 
-// The queue begins with one item, like a semaphore used as a lock. In the parent it cannot be told from a lock. The
-// child has a second thread, which may post the semaphore. So the shim must not recover it.
+// The queue begins with one item. So in the parent, its semaphore looks like a lock. The child has a second thread,
+// which may post the semaphore. So the shim must not recover the semaphore.
 static void* take_one(void* unused) {
   sem_wait(&g_items);
   say_to(&g_parent_is_ready);

@@ -158,8 +158,9 @@ static void leave_shared_memory_alone(void) {
   expect(scene, "the parent's unlock", pthread_mutex_unlock(mutex), 0);
 }
 
-// `leave` makes a child, and the child forks again while it holds a mutex. `leave` is fork(), or makes the child by a
-// fork that the shim does not record, or calls daemon() in the child, which gives the child's thread a new id.
+// `leave` makes a child, and the child forks again while it holds a mutex. `leave` calls fork(), or makes a fork that
+// the shim does not record. After fork(), `leave` may also call daemon() in the child, which gives the child's thread a
+// new id.
 static void fork_as(const char* scene, pid_t (*leave)(void)) {
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   pthread_mutex_lock(&mutex);
