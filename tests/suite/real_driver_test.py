@@ -1,5 +1,5 @@
-"""real_driver_test.py FORKSIGHT CASES DRIVER: cases with the label gpu run on the CUDA driver of the machine, and are skipped if
-the machine has none.
+"""real_driver_test.py FORKSIGHT CASES DRIVER: cases with the label gpu run on the CUDA driver of the machine, and are
+skipped if the machine has no CUDA driver.
 
 The test driver DRIVER is not the driver of the machine, so with DRIVER the case must be skipped. With a copy of DRIVER that gives
 itself another name, the case must run.

@@ -6,9 +6,9 @@ the way in which the case follows the fix: "repaired" (the twin), another varian
 of the rule. The tests case.* show that the cases meet their expectations. This test fails for a mark without a row, for a row
 without a mark, and for a row that contradicts the expectations of its cases.
 
-A remedy in advice.cpp has no row. Instead, the table of contexts there names the tests of a remedy, if it has any. A test is a
-variant that does what the remedy says, and about which forksight must report nothing. The case whose name lacks the last part of
-the variant's name must expect a finding of the rule.
+A remedy in advice.cpp has no row. Instead, the table of contexts in advice.cpp names the tests of the remedy, if the
+remedy has any. A test is a variant that does what the remedy says, and about which forksight must report nothing. The
+case whose name lacks the last part of the variant's name must expect a finding of the rule.
 """
 import json
 import re
