@@ -40,7 +40,8 @@ class TraceBuilder {
     return *this;
   }
 
-  // The thread that writes the next records; tid 0 is the main thread. Each record is one millisecond after the last.
+  // The thread that writes the next records; tid 0 is the main thread. Each record is one millisecond after the record
+  // before it.
   TraceBuilder& as(std::int32_t pid, std::int32_t tid = 0);
 
   // These functions write a record and return its offset, by which other records refer to it.
