@@ -1,5 +1,5 @@
 // Tests which frame of a stack refers to a lock. Threads of this test call functions that know a lock, and then block.
-// The test reads their stacks as those of threads that no longer exist: their registers are not known.
+// The test reads their stacks as if the threads no longer existed. So the registers of the threads are not known.
 #include "symbols/stack_references.hpp"
 
 #include <gtest/gtest.h>
