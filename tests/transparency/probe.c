@@ -116,7 +116,8 @@ static void* block(void* unused) {
   return NULL;
 }
 
-/* Waits until the thread has returned from the call, has ended in it, or sleeps in it. Returns false if it sleeps. */
+/* Waits until the thread has returned from the call, has ended in it, or sleeps in it. Returns false if the thread
+ * sleeps. */
 static bool returns_without_release(pid_t tid) {
   for (int seen = 0; seen < 3; sched_yield()) {
     if (atomic_load(&g_done)) return true;

@@ -98,10 +98,11 @@ long begin_of_wait(void); /* from when SHOW_TIMED counts the time; in millisecon
  * call. So before its blocking call `thread` must not sleep in any other call while this function may run. */
 void wait_until_asleep(pid_t thread);
 
-/* A call that blocks until `release` is called. show_blocking() makes the call five times, each time in a new thread:
- * it is released; a signal interrupts it, without and with SA_RESTART; the thread is cancelled while it sleeps; the
- * thread is cancelled before the call. `prepare` is called before each time. `after` is called after each time, and
- * prints the state of the objects. `call` and `release` use static variables of the group. */
+/* A call that blocks until `release` is called. show_blocking() makes the call five times, each time in a new thread.
+ * Once `release` ends the call. Twice a signal interrupts the call, without and with SA_RESTART. Once the thread is
+ * cancelled while it sleeps. Once the thread is cancelled before the call. `prepare` is called before each time.
+ * `after` is called after each time, and prints the state of the objects. `call` and `release` use static variables of
+ * the group. */
 struct Blocking {
   const char* name;
   void (*prepare)(void);

@@ -99,7 +99,8 @@ def compare(options):
 
 
 def hooks_in(paths):
-    """Maps each hook to the probe of its row. The rows of OpenMP, CUDA and MPI name no probe: each of these has one probe for all its hooks."""
+    """Maps each hook to the probe of its row. The rows of OpenMP, CUDA and MPI name no probe, because each of these
+    libraries has one probe for all its hooks."""
     probes = {}
     for path in paths:
         with open(path, encoding="utf-8") as file:

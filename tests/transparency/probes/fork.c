@@ -145,7 +145,7 @@ static void live_on(void) {
 }
 PROBE(generations) { in_child(live_on); }
 
-/* Signals that arrive during a fork are handled, and do not make it fail. */
+/* Signals that arrive during a fork are handled, and do not make the fork fail. */
 static atomic_int g_signals;
 static atomic_int g_stop;
 static void on_signal(int number) {

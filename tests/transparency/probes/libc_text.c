@@ -10,7 +10,7 @@
 #include <string.h>
 #include <syslog.h>
 
-/* With optimisation <libintl.h> defines some of these as macros. */
+/* With optimisation <libintl.h> defines some of these functions as macros. */
 #undef gettext
 #undef dgettext
 #undef ngettext

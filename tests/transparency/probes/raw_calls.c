@@ -131,8 +131,8 @@ PROBE(forks_of_the_kernel) {
   show_end(child);
 }
 
-/* In the child, clone() returns on a new stack, to the address that lies on top of that stack. So it does not return to
- * its caller. */
+/* In the child, clone() returns on a new stack, to the address that lies on top of that stack. So clone() does not
+ * return to its caller in the child. */
 static void end_there(void) {
   syscall(SYS_exit_group, 5);
   abort();

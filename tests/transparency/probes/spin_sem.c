@@ -21,8 +21,8 @@ PROBE(spin) {
   SHOW(pthread_spin_destroy(&g_spin));
 }
 
-/* The new thread locks a spinlock that the thread of the probe holds. The thread of the probe unlocks it when the new
- * thread is about to spin. */
+/* The new thread locks a spinlock that the thread of the probe holds. The thread of the probe unlocks the spinlock when
+ * the new thread is about to spin. */
 static volatile int g_about_to_spin;
 static int g_results[2];
 static void* spin_until_free(void* unused) {
