@@ -110,7 +110,8 @@ class Plants:
         compiled, binary = self.folder / f"{fault.rule}.o", self.folder / fault.rule
         unit, words = self.unit_of(source)
         if unit != source:
-            # The whole batch is compiled. So the linker finds all functions of the batch here, and does not take the unchanged one from the library.
+            # The whole batch is compiled. So the linker finds all functions of the batch in the new object file, and
+            # takes no unchanged function from the library.
             batch = self.folder / f"{fault.rule}.batch.cpp"
             batch.write_text(unit.read_text().replace(included(source), included(changed)))
             changed = batch
@@ -122,7 +123,8 @@ class Plants:
         link = link[link.index("&&") + 1:]
         link = link[:link.index("&&")]
         at = link.index("-o")
-        # The changed object file stands before the library, so the linker does not take the unchanged one from the library.
+        # The changed object file stands before the library, so the linker does not take the unchanged object file from
+        # the library.
         self.call([*link[:at], str(compiled), "-s", "-o", str(binary), *link[at + 2:]])
         return binary
 
@@ -132,8 +134,8 @@ class Plants:
 
 
 def without_times(text):
-    """Replaces the times in a text. Two copies report the same hang with different times, because they examine it one after the
-    other."""
+    """Replaces the times in a text. Two copies report the same hang with different times, because the copies examine
+    the hang one after the other."""
     return re.sub(r"\bN(?:\.N)? (?:ms|s|min)\b", "N s", without_numbers(text))
 
 

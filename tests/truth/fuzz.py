@@ -51,8 +51,8 @@ def compare(result, bare, truth, mode):
 
 def play_all(scenario, truth, modes, tools):
     """Returns {mode: (verdict, judged findings, note)}. The bare play comes first. If it disagrees with the oracle, nothing is
-    judged, and the only key is "bare". `why` and `core` examine the bare play when all its threads have come to rest. If the scenario
-    ends by itself, they have no entry. `run` plays the scenario again."""
+    judged, and the only key is "bare". `why` and `core` examine the bare play when all its threads have come to rest.
+    If the scenario ends by itself, `why` and `core` have no entry. `run` plays the scenario again."""
     try:
         bare, looked = play_bare(scenario, truth, tools, modes)
     except Disagrees as disagreement:
@@ -172,8 +172,9 @@ def conclude(problems):
 
 def check(arguments):
     """Plays all recorded scenarios. If a verdict is worse than the recorded one, plays the scenario once more, alone. Plays that run at
-    the same time may change a verdict, because they make the machine slow. Another reason is a descriptor that a play is sending:
-    nobody can see from outside which pipe it belongs to, so it may also belong to a pipe of another play."""
+    the same time may change a verdict, because they make the machine slow. Another reason is a descriptor that a play
+    is sending. Nobody can see from outside to which pipe the descriptor belongs. So for forksight the descriptor may
+    also belong to a pipe of another play."""
     known = expectations()
     with ThreadPoolExecutor(arguments.jobs) as pool:
         worse = [one for one, found in zip(known, pool.map(lambda one: check_seed(*one, arguments), known)) if found]

@@ -120,8 +120,8 @@ class Scene:
         expect(name in (wait.name, self.condition_of(thread)), f"{thread} waits for {wait.kind} {wait.name}")
 
     def condition_of(self, thread):
-        """Returns the condition variable on which the thread called pthread_cond_wait(), if it is in that call. A thread that
-        got the signal and waits for the mutex is still in that call."""
+        """Returns the condition variable on which the thread called pthread_cond_wait(), if the thread is in that call.
+        A thread that got the signal and waits for the mutex is still in that call."""
         wait = self.truth.waits[thread]
         return self.scenario.steps[wait.step].arguments[0] if wait.operation == "cwait" and wait.step >= 0 else None
 
@@ -135,8 +135,8 @@ class Scene:
 
 
 class Reading:
-    """Reads the sentences of one finding in order. `about` is the object that the earlier sentences named last. `who` is the waiting
-    thread that they named last."""
+    """Reads the sentences of one finding in order. `about` is the object that the earlier sentences named last. `who`
+    is the waiting thread that the earlier sentences named last."""
 
     def __init__(self, scene, process):
         self.scene, self.process, self.about, self.who = scene, process, None, None
@@ -180,8 +180,8 @@ class Reading:
         expect(kind is None or kind == wait.kind or wait.operation == "cwait", f"{thread} waits for {wait.kind} {wait.name}")
 
     def worker_or_thread(self, found):
-        """Returns the thread that the sentence names; None if no thread of the scenario has its number. Such a
-        thread must be a worker of libgomp, and must wait in a futex."""
+        """Returns the thread that the sentence names; None if no thread of the scenario has the number in the sentence.
+        Such a thread must be a worker of libgomp, and must wait in a futex."""
         try:
             return self.scene.thread(found["t"])
         except NotKnown:
@@ -263,7 +263,8 @@ class Reading:
         handlers = self.scene.state["atfork", wait.process]
         if phase == "child":
             return stage[1] + 1, len(handlers)
-        # For "atfork child" the player also registers a prepare handler that does nothing. It counts in the numbers of the handlers.
+        # For "atfork child" the player also registers a prepare handler that does nothing. This prepare handler counts
+        # in the numbers of the handlers.
         places = [place for place, (kind, _) in enumerate(reversed(handlers), 1) if kind != "child"]
         return places[stage[1]], len(handlers)
 

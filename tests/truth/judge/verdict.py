@@ -59,8 +59,8 @@ WEAKER = {
     "self-deadlock": lambda wait: wait.cause == "upgrade",
     "lock-cycle": lambda wait: wait.cause == "ring",
 }
-# Rules whose findings are about signals. These findings are right if the parent had an alarm when it forked the process: fork() does
-# not copy the alarm, so it never reaches the child.
+# Rules whose findings are about signals. These findings are right if the parent had an alarm when it forked the
+# process: fork() does not copy the alarm, so the signal of the alarm never reaches the child.
 ABOUT_SIGNALS = ("timer-lost", "signal-thread-lost")
 
 
@@ -105,7 +105,7 @@ def is_best_guess(rule, cause, wait, truth, mode):
         return False
     if rule == "orphaned-semaphore":  # a lost thread may have taken the semaphore, or may have been about to post it
         return wait.kind == "sem" and wait.cause in ("no-waker", "ring", LOST)
-    if rule == "orphaned-rwlock":  # a rwlock counts its readers and does not name them. Only the shim knows them, so only `run` does
+    if rule == "orphaned-rwlock":  # Only the shim knows the readers of a rwlock, so only `run` can name them
         return mode != "run" and wait.kind == "rwlock" and not has_writer(truth.state, wait) and wait.cause in ("relock", "upgrade", ENDED_HOLDER)
     return rule in ("lost-wakeup", "lost-thread-pool") and (wait.cause == "no-waker" or wait.kind in WITHOUT_OWNER)
 

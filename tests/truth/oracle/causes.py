@@ -125,8 +125,8 @@ def lost_of(state, process):
 
 
 def lost_wakers(wait, ghosts, state):
-    """Returns the lost threads of the process, if the waiting thread would go on in the world in which forks lose no thread. Returns ()
-    if it would not."""
+    """Returns the lost threads of the process, if the waiting thread would go on in the world in which forks lose no
+    thread. Returns () if the waiting thread would not go on there."""
     lost = lost_of(state, wait.process)
     if not lost:
         return ()

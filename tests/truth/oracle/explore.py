@@ -204,13 +204,14 @@ def limit(state):
 
 
 def has_gone_on(machine, state, thread, place):
-    """True if the thread is past the step at `place`. A thread that was at the end of its list is past it if it has ended."""
+    """True if the thread is past the step at `place`. A thread that was at the end of its list is past the step if the
+    thread has ended."""
     _, _, _, status = state["t", thread]
     return machine.place_of(state, thread) > place or status != "live" and machine.step_of(state, thread) is None
 
 
 def freed_by(machine, end, event_names):
-    """Returns the threads that can get past their present step by some sequence of moves and of these events."""
+    """Returns the threads that can get past their present step by some sequence of moves and of the given events."""
     waiting = {thread: machine.place_of(end, thread) for thread in machine.live_threads(end)}
     freed, seen, frontier = set(), {key_of(end)}, [end]
     while frontier and len(freed) < len(waiting):

@@ -169,8 +169,8 @@ def copy_memory(machine, state, forker, child, others):
 
 
 def raise_ghosts(machine, state, child, forker, others):
-    """Makes ghosts. A ghost is a copy of a thread that the fork loses, or of a ghost of an earlier fork. It owns what the lost
-    thread owned."""
+    """Makes ghosts. A ghost is a copy of a thread that the fork loses, or of a ghost of an earlier fork. A ghost owns
+    what the lost thread owned."""
     new_name = {name: f"{machine.ghost_of(name)}@{child}" for name in others}
     for name, ghost in new_name.items():
         state["t", ghost] = (child, *state["t", name][1:])

@@ -391,7 +391,8 @@ class Wish:
     special: str
 
     def may_be_granted(self, scenario, attempt):
-        """True if the steps of the scenario do not rule out that it fulfils the wish. This check is cheaper than computing the truth."""
+        """True if the steps of the scenario do not rule out that the scenario fulfils the wish. This check is cheaper
+        than computing the truth."""
         operations = {step.operation for step in scenario.steps}
         if len(scenario.steps) < 3 or attempt < 2 * PATIENCE and (self.fork and "fork" not in operations or self.threads and "create" not in operations):
             return False

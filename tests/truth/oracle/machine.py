@@ -1,6 +1,7 @@
 """The machine that a scenario runs on: a model of POSIX and glibc for the steps of the language. Each move takes one step.
 
-A state is a plain dictionary. A move changes a copy of it. Its keys:
+A state is a plain dictionary. A move changes a copy of the state. In this list of the keys, "it" is the process or
+thread in the key:
   ("t", thread)        (process, index of the next step in its list, stage, status): status live, ended, gone (with its process)
   ("p", process)       (parent, status, exit code, stopped, first thread): status live, zombie, reaped
   ("fork", process)    (parent, thread that forked, threads that were lost) of the fork that made it. An exec removes this key
@@ -23,9 +24,10 @@ A state is a plain dictionary. A move changes a copy of it. Its keys:
   ("pty", process)     the parent and the child of each forkpty() that led to it
   ("said", word)       how often the word was said
 Some moves add further keys.
-A stage says how far a begun step is. None: it has not begun. "begun": it waits; some steps use other words for this. ("prepare", N): its
-fork() is in prepare handlers. ("handler", N): its fork() has not returned in the child, because child handlers run.
-The machine raises Undefined if the behaviour of a scenario is undefined, or depends on luck that the machine does not model.
+A stage says how far the next step of a thread is. None: the step has not begun. "begun": the step waits; some steps use
+other words for this. ("prepare", N): the fork() of the thread is in prepare handlers. ("handler", N): in a child, the
+first thread has not returned from fork(), because child handlers run. The machine raises Undefined if the behaviour of
+a scenario is undefined, or depends on luck that the machine does not model.
 """
 from fork_operations import run_child_handlers
 from operations import OPERATIONS
@@ -207,7 +209,7 @@ class Machine:
         if state.get(("pool", thread)) == "live":
             state["pool ended", process] = True
         for name in state.pop(("once", thread), ()):
-            state["m", process, name] = ("free", None, 0)  # pthread_once() starts a routine again that pthread_exit() left
+            state["m", process, name] = ("free", None, 0)  # after pthread_exit(), pthread_once() starts it again
         state["t", thread] = (process, count, None, "ended")
         self.robust_death(state, process, [thread])
         if not self.live_threads(state, process):

@@ -82,7 +82,7 @@ def wait_in_handler(machine, state, thread):
 
 def judge(scenario, is_wanted=lambda truth: True):
     """Returns the truth of a scenario. Raises Undefined if the scenario has no single truth. If is_wanted() returns False, does
-    not compute the causes, because they take the most time."""
+    not compute the causes, because the causes take the most time."""
     from causes import find_causes  # causes.py uses the classes above
 
     machine = Machine(scenario)

@@ -70,8 +70,8 @@ int close_step(const Step& step) {
 }
 
 // Each process opens a file for itself when it first locks the file. Until then a child uses its parent's open file.
-// All threads of a process use one open file. If two threads open it at once, the descriptor of the second one is not
-// used. It stays open, because close() would remove the fcntl() locks of the process.
+// All threads of a process use one open file. If two threads open the file at once, the descriptor of the second thread
+// is not used. This descriptor stays open, because close() would remove the fcntl() locks of the process.
 int file_of(const Step& step) {
   const std::atomic_ref<int> descriptor(object_at(g_play->scenario, index_of(step)).descriptor);
   int used = descriptor.load();

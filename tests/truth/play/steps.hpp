@@ -31,8 +31,8 @@ void perform(int index);
 // Registers the calling thread under its slot. `step` is the step that the thread is already in, or -1.
 void enter(int slot, int process, int step = -1);
 
-// Takes the remaining steps of the calling thread. In the first thread of a process it does not return, because it then
-// calls exit(0).
+// Takes the remaining steps of the calling thread. In the first thread of a process this function does not return,
+// because it calls exit(0) after the last step.
 void play_thread();
 
 // Loads libgomp only if the scenario needs it, because a verdict may depend on a loaded OpenMP runtime.
