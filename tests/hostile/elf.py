@@ -80,8 +80,8 @@ def files_note(files):
 
 
 def write_core_with_hole(path, hole_bytes):
-    """Writes a core of two threads. Between their notes is a note about vector registers of `hole_bytes` bytes. These bytes are a
-    hole in the file, so they take no disk space."""
+    """Writes a core of two threads. Between the notes of the two threads is a note of `hole_bytes` bytes about vector
+    registers. These bytes are a hole in the file, so they take no disk space."""
     page, code, stack = 4096, 0x400000, 0x7FFF00000000
     first = process_note() + thread_note(1000, code + 2, stack + 256) + struct.pack("<III", 6, hole_bytes, 0x202) + b"LINUX\0\0\0"
     last = thread_note(1001, code + 2, stack + 256)

@@ -43,7 +43,8 @@ class Limits(unittest.TestCase):
         self.assertGreater(found, 15)
 
     def test_the_caller_may_have_closed_standard_descriptors(self):
-        """A daemon may start forksight without standard input and error. The descriptors of forksight then get the free numbers."""
+        """A daemon may start forksight without standard input and error. Then files that forksight opens get these free
+        numbers."""
         for closed in ([0], [2], [0, 2]):
             with self.subTest(closed=closed):
                 done = run([FORKSIGHT, "why", self.program.pid], preexec_fn=lambda closed=closed: [os.close(fd) for fd in closed])
@@ -56,7 +57,8 @@ class Limits(unittest.TestCase):
         self.assertNotIn("could not be stopped", done.out)
 
     def test_more_files_than_the_soft_limit_of_descriptors_can_be_read(self):
-        """libdw keeps the mapped files of a process open. The process of this test has at least five of them."""
+        """libdw keeps each file open that the process has mapped. The process of this test has mapped at least five
+        files."""
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         done = run([FORKSIGHT, "why", self.program.pid], preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (8, most)))
         self.assertEqual(done.status, 1, done.text)

@@ -62,7 +62,7 @@ class Rights(unittest.TestCase):
             place.mkdir(mode=0o700)
         self.own(self.home)
         self.library, self.debug = self.home / "libstuck.so", self.home / "libstuck.debug"
-        # The mode of this file lets everybody read it, but only root may enter its folder.
+        # By its mode everybody may read this file, but only root may enter the folder of the file.
         self.secret = self.closed / "secret"
         self.secret.write_bytes(Path(LIBRARY).read_bytes())
         self.secret.chmod(0o644)
