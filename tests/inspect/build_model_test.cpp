@@ -341,7 +341,8 @@ TEST(InferredFork, CausesNoFindingIfTheChildDoesNotHang) {
   EXPECT_EQ(rules_of(build_model(subjects)), Rules{});
 }
 
-// A forked worker process has idle threads, and one of its own children hangs. The only finding is about that child.
+// A forked worker process has idle threads, and a child of this worker process hangs. The only finding is about that
+// child.
 TEST(InferredFork, CausesNoFindingAboutAnAwakeProcessWhoseChildHangs) {
   MutexScene scene;
   const std::uint64_t semaphore = kHeap + 0x200;
