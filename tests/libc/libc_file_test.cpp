@@ -1,5 +1,5 @@
-// Tests that the version of a glibc, and the layout of its condition variables, are found in the machine code of its
-// file.
+// Tests that the analyzer finds the version of a glibc, and the layout of its condition variables, in the machine code
+// of the glibc's file.
 #include "libc/libc_file.hpp"
 
 #include <dlfcn.h>
@@ -72,9 +72,9 @@ TEST(LibcFile, IsKnownByName) {
   EXPECT_FALSE(is_libc_name("/usr/lib/libcap.so.2"));
 }
 
-// pthread_cond_signal() first loads the word wrefs of the condition variable. The test takes each instruction of the
-// file that loads from the offset of wrefs, and changes this offset: first to the offset of wrefs in the other layout,
-// then to 12, where no layout has wrefs.
+// pthread_cond_signal() first loads the word wrefs of the condition variable. The test looks for each instruction of
+// the file that loads from the offset of wrefs, and replaces the offset in the instruction. The new offset is first
+// that of wrefs in the other layout, then 12, where no layout has wrefs.
 TEST(LibcFile, ShowsTheLayoutByItsCode) {
   std::vector<std::byte> bytes = bytes_of(path_of("/libc.so.6"));
   const abi::ConditionKind here = read_libc(bytes).condition;
