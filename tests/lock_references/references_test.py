@@ -2,8 +2,9 @@
 
   references_test.py FORKSIGHT SCENES_O0 SCENES_O2
 
-The programs are scenes.cpp without and with optimisation. In each scene but one, a child hangs in a lock. The report must name
-the threads whose functions use the lock. It must say that these threads may hold the lock, not that they hold it.
+The programs are scenes.cpp without and with optimisation. In each scene except "free", a child hangs in a lock. The
+report must name the threads whose functions use the lock. It must say that these threads may hold the lock, not that
+they hold it.
 """
 import json
 import re

@@ -1,5 +1,6 @@
-// Scenes in which a child of fork() waits for a lock that does not record who holds it. The lock is a mutex as Rust's
-// standard library has it, and its functions have the names that Rust gives them. So the tests need no Rust compiler.
+// Scenes in which a child of fork() waits for a lock that does not record who holds it. The lock is a mutex like that
+// of Rust's standard library. The functions of this mutex have the names of Rust's functions. So the tests need no Rust
+// compiler.
 //
 //   scenes SCENE
 //
