@@ -1,5 +1,5 @@
-"""A job that hangs: the parent multiplies matrices, and then a child that multiprocessing forks does the same. numpy uses
-OpenBLAS, which uses libgomp. The job prints "done" if the child ends with status 0."""
+"""A job that hangs. The parent multiplies matrices. Then multiprocessing forks a child, which also multiplies matrices.
+numpy uses OpenBLAS, which uses libgomp. The job prints "done" if the child ends with status 0."""
 import multiprocessing
 
 import numpy
