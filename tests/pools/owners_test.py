@@ -4,7 +4,8 @@
 
 The program uses the library NAME, and its forked child hangs. `forksight why` and `forksight run` must report the hang and
 name the library. The repaired twin of the program must end with status 0, and `run` must report no finding about it. A few
-libraries do not hang in a child. Then the program and its twin must both end with status 0, and `run` must report nothing.
+libraries do not hang in a child. For such a library, the program and its twin must both end with status 0, and `run`
+must report nothing.
 
 This test compiles the programs into FOLDER. If a Debian package is missing, the test prints its name and exits with status 77.
 """
