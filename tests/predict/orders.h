@@ -1,6 +1,6 @@
 // Functions that the scenes with known lock orders share. The threads of a scene run one after the other, so that no
 // scene hangs. Pipes force this order, and the shim does not watch pipes. The shim sees only locks, and starts and
-// joins of threads. forksight must find out from these alone which lock orders could occur at the same time.
+// joins of threads. forksight must find out from these events alone which lock orders could occur at the same time.
 #pragma once
 
 #include <pthread.h>

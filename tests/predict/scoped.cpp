@@ -1,5 +1,6 @@
-// predict_scoped: std::scoped_lock takes several mutexes, in any order. It waits for a mutex only while it holds none
-// of the others. It only tries to take the others. If a try fails, it releases the mutexes that it has taken.
+// predict_scoped: std::scoped_lock takes several mutexes, in any order. It waits for one mutex only while it holds none
+// of the others. Then it tries to lock the others, without waiting. If a try fails, it releases the mutexes that it has
+// taken.
 #include <mutex>
 #include <thread>
 
