@@ -1,5 +1,5 @@
-"""ci_test.py FORKSIGHT FIXTURE HAZARD JUNIT_XSD: calls `forksight ci` as a CI system does. Tests which hangs it reports before
-the time limit, which processes it ends, and its exit status."""
+"""ci_test.py FORKSIGHT FIXTURE HAZARD JUNIT_XSD: calls `forksight ci` as a CI system does. Tests which hangs `forksight
+ci` reports before the time limit, which processes it ends, and its exit status."""
 import json
 import os
 import re

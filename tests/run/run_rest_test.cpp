@@ -17,7 +17,8 @@ using namespace test;
 // In this mode the program reads from a pipe. Its child has the writing end of the pipe, and waits for a signal.
 constexpr char kMode[] = "pipe-healthy";
 
-// forksight examines the processes every quarter of a second. After kLooks examinations it knows that they do nothing.
+// forksight examines the processes every quarter of a second. After kLooks examinations, forksight knows that the
+// processes do nothing.
 void wait_until_idleness_is_known(const FixtureProcess& process) {
   constexpr std::uint64_t kLooks = 16;
   const auto looks = [&] {

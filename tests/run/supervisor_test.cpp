@@ -42,7 +42,7 @@ class Watch {
   }
 
   // Polls until `count` processes are stuck. The fixture writes its byte shortly before the call in which it hangs,
-  // so it may still run at the first poll.
+  // so the fixture may still run at the first poll.
   bool wait_stuck(std::size_t count) {
     const auto limit = Clock::now() + std::chrono::seconds(20);
     while (Clock::now() < limit) {
