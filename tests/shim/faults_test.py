@@ -3,8 +3,9 @@
   faults_test.py FORKSIGHT SHIM GUEST STRACE SHORT_CALLS PAGE [--all | --write]
 
 The test runs GUEST many times. In each run one system call of the shim fails once, or always, with one of the errors that
-the kernel may return. strace injects the failures. It prints the address of the instruction that made the call, so the test
-knows whether the shim made it. SHORT_CALLS makes the shim's calls read and write fewer bytes than the shim asked for.
+the kernel may return. strace injects the failures. For each call, strace prints the address of the instruction that
+made the call. So the test knows whether the shim made the call. SHORT_CALLS makes the shim's calls read and write fewer
+bytes than the shim asked for.
 
 GUEST must print what it prints without the shim, and end with the same status. There may be no trace.
 If there is a trace, it must have the same facts as without a failure, or the report must say that facts are missing.

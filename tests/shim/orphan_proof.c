@@ -1,8 +1,8 @@
 // In each scene except "at_once" a lock looks like an orphan, but is not lost. --on-orphan must not recover the lock.
 // The lock is a semaphore that threads use as a signal, a lock that a thread of the child holds, a lock that the child
 // has initialised again, or a lock in shared memory that a thread of the parent releases. In the scene "at_once" the
-// lock is an orphan. Several threads of the child request it, and only one of them may recover it. Without the shim
-// each scene succeeds except "at_once". The program prints what went wrong.
+// lock is an orphan. Several threads of the child request this lock, and only one of these threads may recover the
+// lock. Without the shim each scene succeeds except "at_once". The program prints what went wrong.
 #include <errno.h>
 #include <forksight/annotate.h>
 #include <pthread.h>

@@ -143,7 +143,8 @@ static void end_holder_in_child(int protocol) {
   expect(scene, "the parent's unlock", pthread_mutex_unlock(&mutex), 0);
 }
 
-// Only the parent holds a mutex in shared memory, even if its attributes do not say that it is shared.
+// If a mutex is in shared memory, only the parent holds the mutex. This is so even if the attributes of the mutex do
+// not say that the mutex is shared.
 static void leave_shared_memory_alone(void) {
   const char* const scene = "a mutex in shared memory";
   pthread_mutex_t* const mutex = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
