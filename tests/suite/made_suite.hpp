@@ -12,7 +12,7 @@
 
 namespace forksight::test {
 
-// Returns the finding that the case expects. By default, the stand-in reports it.
+// Returns the finding that the case expects. By default, the stand-in reports this finding.
 nlohmann::json good_finding();
 
 // Returns the finding with another value at a path such as "/culprit/holder/name".
