@@ -111,8 +111,8 @@ class Performance:
         return task_state(slot["pid"], slot["tid"], self.groups(self.slots()))
 
     def reap(self, pid, groups, deadline):
-        """Reaps the process, or waits until it is gone. It becomes our child when its parent ends. Until then only its parent
-        can reap it."""
+        """Reaps the process, or waits until it is gone. The process becomes our child when its parent ends. Until then
+        only the parent can reap the process."""
         while time.monotonic() < deadline:
             try:
                 if os.waitpid(pid, os.WNOHANG)[0] == pid:
@@ -270,8 +270,8 @@ def leaves_core_files():
 
 
 def core_by_kernel(performance, pid):
-    """Makes a core by SIGABRT. This is quick, but it ends the process. The caller has stopped all processes, so the other ones
-    do not notice that this one ends."""
+    """Makes a core by SIGABRT. This is quick, but it ends the process. The caller has stopped all processes, so the
+    other processes do not notice the end of this process."""
     path = performance.folder / "core"
     resource.prlimit(pid, resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     os.kill(pid, signal.SIGABRT)

@@ -7,9 +7,9 @@ def ancestry(state, process):
 
 
 def copy_of(state, process, holder):
-    """Returns what became of an ancestor's thread in this process. ("copy", its copy): this process has a copy of it. ("lost",
-    name): a fork lost the thread or its copy, and `name` is what was lost. ("ended", None): it had ended before a fork, or it belongs to
-    no ancestor."""
+    """Returns what became of an ancestor's thread in this process. ("copy", name): this process has a copy of the
+    thread, with this name. ("lost", name): a fork lost the thread or its copy, and `name` is what was lost. ("ended",
+    None): the thread had ended before a fork, or belongs to no ancestor."""
     elders = ancestry(state, process)
     at, now = state["t", holder][0], holder
     if at not in elders:

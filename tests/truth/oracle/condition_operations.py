@@ -12,7 +12,7 @@ from undefined import Undefined
 
 
 def is_here(state, store, thread):
-    """True if a waiter is a live thread that uses this memory. Otherwise it is a lost thread, or it has ended."""
+    """True if a waiter is a live thread that uses this memory. Otherwise the waiter is a lost thread, or has ended."""
     process, _, _, status = state["t", thread]
     return status == "live" and store in ("", process)
 

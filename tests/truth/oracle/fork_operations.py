@@ -214,7 +214,8 @@ def owns(value, thread):
 
 def exec_again(machine, state, thread, _step, _stage):
     process = state["t", thread][0]
-    # exec gives the calling thread the thread id of the first thread. Shared locks that it holds still record its old id.
+    # exec gives the calling thread the thread id of the first thread. Shared locks that the calling thread holds still
+    # record its old id.
     has_shared = any(key[0] == "m" and key[1] == "" and owns(value, thread) for key, value in state.items())
     if has_shared and state["p", process][4] != thread:
         raise Undefined("exec changes the thread id of a thread that holds a shared lock")

@@ -127,8 +127,8 @@ def funlock(machine, state, thread, step, _stage):
 
 
 def fcntl_lock(machine, state, thread, step, _stage):
-    """Takes an fcntl() lock. `plock` takes a lock of the process; a child does not inherit it. `olock` takes a lock of the open file;
-    children share it."""
+    """Takes an fcntl() lock. `plock` takes a lock of the process, which a child does not inherit. `olock` takes a lock
+    of the open file, which children share."""
     name, process = step.arguments[0], state["t", thread][0]
     of_file = ("file", description(state, process, name))
     mine = ("process", process) if step.operation == "plock" else of_file
