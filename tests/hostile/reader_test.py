@@ -1,6 +1,6 @@
-"""reader_test.py FORKSIGHT HANGING LIBRARY STRACE: every verb that parses data of other users does so in a process that has given
-up its rights. strace shows which process opens traces, queues, cores, libraries and memory of other processes, and whether that
-process had installed a filter of system calls before."""
+"""reader_test.py FORKSIGHT HANGING LIBRARY STRACE: each command of forksight that parses data of other users parses
+them in a process that has given up its rights. strace shows which process opens traces, queues, cores, libraries and
+memory of other processes, and whether that process had installed a filter of system calls before."""
 import os
 import re
 import shutil
