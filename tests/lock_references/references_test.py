@@ -22,8 +22,8 @@ FORKSIGHT, PLAIN, OPTIMISED = sys.argv[1:4]
 LIMIT_S = 60
 INTRODUCTION = "A lock of this kind does not record which thread holds it. The address of the lock is on the "
 
-# For each scene: the names of the threads that `why` must name, each with the function that refers to the lock, and the number of
-# threads that it must only count.
+# For each scene: the names of the threads that `why` must name, each with the function that refers to the lock, and the
+# number of threads that `why` must only count.
 HOLDER, POINTER = ("holder", "fill_cache"), ("pointer", "use_later")
 SCENES = {
     "holder": ([HOLDER], 0),
