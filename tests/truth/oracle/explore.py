@@ -135,8 +135,8 @@ def terminals(machine, start, is_enough=lambda ends: False):
 
 
 def check_one_end(ends):
-    """Checks that all orders of the free steps have the same end. terminals() calls it for each new end. It raises Undefined at
-    the first end that differs."""
+    """Checks that all orders of the free steps have the same end. terminals() calls this function for each new end.
+    This function raises Undefined at the first end that differs."""
     if len(ends) > 1 and (projection(ends[0]), woken(ends[0])) != (projection(ends[-1]), woken(ends[-1])):
         raise Undefined("it ends in several ways")
     return False

@@ -43,8 +43,8 @@ def fill(machine, state, thread, step, stage):
 
 
 def open_end(machine, state, thread, step, stage):
-    """Opens an end of a FIFO. The step waits until a thread opens the other end. This end counts as open from the start of the
-    step."""
+    """Opens an end of a FIFO. The step waits until a thread opens the other end. The end that the step opens counts as
+    open from the start of the step."""
     name, end = step.arguments
     process = state["t", thread][0]
     if stage == "go":
