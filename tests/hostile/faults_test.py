@@ -66,9 +66,9 @@ class Faults(unittest.TestCase):
                         self.check(call, error, when)
 
     def test_a_refused_folder_does_not_hide_the_hang(self):
-        """The kernel refuses to list processes, threads or descriptors. In each run, another call of openat() for this
-        folder fails. In the last run, all of these calls fail. `why` must repeat the call, or must say what it could
-        not read."""
+        """The kernel refuses to list processes, threads or descriptors: openat() of their folder in /proc fails. Each
+        run makes another call of openat() fail. The last run makes all calls of openat() for the folder fail. `why`
+        must repeat the call, or must say what it could not read."""
         own = f"/proc/{self.program.pid}"
         for folder in ("/proc", f"{own}/task", f"{own}/fd"):
             count = self.count_calls("-P", folder)["openat"]
