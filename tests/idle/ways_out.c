@@ -336,19 +336,9 @@ static int make_ring(void) {
 
 /* Asks the kernel to write a byte to `end` after four seconds. False if it refuses. */
 static int write_by_ring(int ring, int end, unsigned char flags) {
-  static struct __kernel_timespec after = {.tv_sec = 4};
+  static struct __kernel_timespec after;
   static const char byte = 'x';
-  struct io_uring_params about;
-  memset(&about, 0, sizeof about);
-  make_pipe();
-  const int ring = (int)syscall(SYS_io_uring_setup, 4, &about);
-  if (ring < 0) {
-    const pid_t child = fork();
-    if (child == 0) _exit(sleep(4 * longer) == 0 && write(ends[1], &byte, 1) == 1 ? 0 : kBroken);
-    say_ready();
-    int status;
-    return read_pipe() == 1 && waitpid(child, &status, 0) == child && status == 0 ? kWell : kBroken;
-  }
+  after.tv_sec = 4 * longer;
   const size_t size = about.sq_off.array + about.sq_entries * sizeof(uint32_t);
   char* const queue = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQ_RING);
   struct io_uring_sqe* const entries =
@@ -372,7 +362,7 @@ static int ring_writes(void) {
   const int ring = make_ring();
   if (ring < 0) {
     const pid_t child = fork();
-    if (child == 0) _exit(sleep(4) == 0 && write(ends[1], "x", 1) == 1 ? 0 : kBroken);
+    if (child == 0) _exit(sleep(4 * longer) == 0 && write(ends[1], "x", 1) == 1 ? 0 : kBroken);
     say_ready();
     return read_pipe() == 1 && wait_for_status(child) == 0 ? kWell : kBroken;
   }
@@ -391,7 +381,7 @@ static int ring_of_parent(void) {
   const int is_kept = ring >= 0 && syscall(SYS_io_uring_register, ring, IORING_REGISTER_FILES, &ends[1], 1) == 0;
   if (is_kept && !write_by_ring(ring, 0, IOSQE_FIXED_FILE)) return kBroken;
   say_ready();
-  if (!is_kept && (sleep(4) != 0 || write(ends[1], "x", 1) != 1)) return kBroken;
+  if (!is_kept && (sleep(4 * longer) != 0 || write(ends[1], "x", 1) != 1)) return kBroken;
   close(ends[0]);
   close(ends[1]);
   return wait_for_status(child);
@@ -404,7 +394,7 @@ static int read_count(int event) {
 
 static void add_to_count(int event) {
   const uint64_t one = 1;
-  sleep(4);
+  sleep(4 * longer);
   if (write(event, &one, sizeof one) != sizeof one) _exit(kBroken);
 }
 
@@ -415,7 +405,7 @@ static int aio_of_parent(void) {
   const int event = eventfd(0, EFD_CLOEXEC);
   const pid_t child = fork();
   if (child == 0) _exit(read_count(event));
-  const struct itimerspec when = {.it_value = {.tv_sec = 4}};
+  const struct itimerspec when = {.it_value = {.tv_sec = 4 * longer}};
   const int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
   struct iocb request = {.aio_lio_opcode = IOCB_CMD_POLL,
                          .aio_fildes = (uint32_t)timer,
@@ -462,7 +452,7 @@ static int group_of_memory(void) {
   if (child == 0) {
     if (!is_kept) add_to_count(event);
     close(event);
-    if (is_kept) sleep(4);
+    if (is_kept) sleep(4 * longer);
     _exit(!is_kept || rmdir(folder) == 0 ? kWell : kBroken);
   }
   say_ready();
