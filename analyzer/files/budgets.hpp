@@ -22,7 +22,7 @@ inline constexpr std::chrono::seconds kLongestCall{2};
 inline constexpr std::chrono::seconds kLongestFileWork{6};
 // How much processor time the work on each further program or library may take, after one was too costly.
 inline constexpr std::chrono::seconds kLongestFurtherFileWork{2};
-// The memory that the work on programs, libraries and debug files may take, besides four times the size of these files
+// The memory that the work on programs, libraries and debug files may take, besides three times the size of these files
 // and twice the size of their unpacked sections.
 inline constexpr std::uint64_t kMaxFileWorkBytes = std::uint64_t{256} << 20U;
 // Programs and libraries that are too costly and are read only in part. With more of them, the command gives up.

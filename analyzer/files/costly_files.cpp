@@ -129,7 +129,7 @@ std::int64_t cpu_ms_of(pid_t pid) {
 
 void allow_memory_for(int fd, std::uint64_t unpacked) {
   constexpr std::uint64_t kBlock = 512;  // the unit of st_blocks
-  constexpr std::uint64_t kTimes = 4;
+  constexpr std::uint64_t kTimes = 3;
   struct stat status {};
   if (!g_is_announced || ::fstat(fd, &status) != 0) return;
   g_allowed_bytes += kTimes * kBlock * static_cast<std::uint64_t>(status.st_blocks) + 2 * unpacked;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <string_view>
 
 #include "files/budgets.hpp"
 #include "symbols/dwarf_names.hpp"
@@ -18,9 +19,20 @@ struct Location {
   int line = 0;
 };
 
-Location location_of(Dwarf_Die& unit, std::uint64_t address) {
+// True if the last call of libdw failed because there was no memory. libdw publishes the text of this error, and not
+// its number.
+bool has_lacked_memory() {
+  const int error = dwarf_errno();
+  return error != 0 && std::string_view(dwarf_errmsg(error)) == "out of memory";
+}
+
+Location location_of(ElfModule& module, Dwarf_Die& unit, std::uint64_t address) {
   Location location;
   Dwarf_Line* line = dwarf_getsrc_die(&unit, address);
+  if (line == nullptr && has_lacked_memory()) {
+    module.add_limit(
+        fmt::format("{}: its line table takes too much memory; some source lines are missing", module.path()));
+  }
   if (line == nullptr) return location;
   dwarf_lineno(line, &location.line);
   if (location.line > 0) location.file = absolute_source_path(unit, dwarf_linesrc(line, nullptr, nullptr));
@@ -109,7 +121,7 @@ std::vector<SourceFrame> SourceMap::find(std::uint64_t address) {
   std::optional<Dwarf_Die> line_unit = unit_at(address);
   if (!line_unit) return frames;
   Dwarf_Die unit = unit_with_entries(module_, *line_unit);
-  Location location = location_of(*line_unit, address);
+  Location location = location_of(module_, *line_unit, address);
 
   const auto found = functions_.try_emplace(unit.addr, unit).first;
   for (Dwarf_Die& entry : found->second.chain_at(address)) {
