@@ -216,9 +216,10 @@ TWINS = [
 # and once with the groups hidden.
 OF_EVENTFDS = {"aio_of_parent", "own_epoll"}
 
-def start(forksight, folder, name, command, longer=1):
-    """Starts `forksight run` with the command. Returns the process of `run` when the program is ready. Waits of the program that end
-    by themselves last `longer` times as long as usual."""
+
+def start(forksight, folder, name, command, hiding=(), longer=1):
+    """Starts `forksight run` with the command. Returns the process of `run` when the program is ready. `hiding`: the beginning of the
+    command line, see memory_groups.py. Waits of the program that end by themselves last `longer` times as long as usual."""
     where = Path(folder, name)
     where.mkdir()
     argv = [*hiding, forksight, "run", "--hang-after", HANG_AFTER, "--on-hang", "kill", "--error-exitcode", str(FOUND), "--fail-on",
@@ -254,19 +255,19 @@ class TooLate(Exception):
     """The wait of the program ended by itself before `why` had examined it, because the machine is busy."""
 
 
-def expect_no_finding(forksight, folder, name, command, end, words):
+def expect_no_finding(forksight, folder, name, command, end, words, hiding=()):
     """If the wait of a program ends by itself before `why` has examined it, starts the program again, with a longer wait."""
     for attempt in range(MOST_STARTS):
         try:
-            return watch_without_finding(forksight, folder, f"{name}.{attempt}", name, command, end, words, 2 ** attempt)
+            return watch_without_finding(forksight, folder, f"{name}.{attempt}", name, command, end, words, hiding, 2 ** attempt)
         except TooLate:
             continue
     return [f"{name}: in {MOST_STARTS} starts, `why` never examined the program before its wait ended"]
 
 
-def watch_without_finding(forksight, folder, place, name, command, end, words, longer):
+def watch_without_finding(forksight, folder, place, name, command, end, words, hiding, longer):
     lines = []
-    run = start(forksight, folder, place, command, longer)
+    run = start(forksight, folder, place, command, hiding, longer)
     try:
         if words:
             time.sleep(1)
