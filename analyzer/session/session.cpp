@@ -483,10 +483,10 @@ class Session {
     given_up_ = true;
     report_before_the_end();
     if (job_->has_reported_hang()) {
-      job_->say("forksight ended the job at the limit; the hangs are reported above");
+      job_->say("the job was ended at the limit; the hangs are reported above");
       return;
     }
-    job_->say_failure("forksight ended the job at the limit; nothing was stuck");
+    job_->say_failure("the job was ended at the limit; nothing was stuck");
     report_rest(true);
     if (!was_rest_told_) job_->say("these processes ran at the limit: " + name_processes(list_job(strangers_)));
   }

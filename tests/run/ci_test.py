@@ -219,7 +219,7 @@ class Job(unittest.TestCase):
         # Python has a handler for SIGINT, so the hang is not proven. forksight ends nothing before the limit.
         err = self.ci_in_time(sys.executable, "checks/deadlock.py", status=124, github=True, wanted=lambda text: "line=6" in text)
         self.assertRegex(err, r"::error file=checks/deadlock.py,line=6,title=forksight deadlock::process \d+ hangs")
-        self.assertIn("forksight ended the job at the limit; the hangs are reported above", err)
+        self.assertIn("the job was ended at the limit; the hangs are reported above", err)
         self.assertNotIn("can never go on", err)
 
     def test_without_the_shim(self):
@@ -242,7 +242,7 @@ class Job(unittest.TestCase):
 
     def test_a_slow_command_is_not_called_hung(self):
         err = self.ci("--timeout", "3s", "--junit", "junit.xml", "--", "sh", "-c", "while :; do :; done", status=124, github=True)
-        sentence = "forksight ended the job at the limit; nothing was stuck"
+        sentence = "the job was ended at the limit; nothing was stuck"
         lines = err.splitlines()
         self.assertEqual(lines[:2], [f"forksight: {sentence}", f"::error title=forksight::{sentence}"])
         self.assertRegex(lines[2], r"^forksight: these processes ran at the limit: \d+ \(sh\)$")
@@ -253,7 +253,7 @@ class Job(unittest.TestCase):
 
     def test_the_wait_of_a_sleeping_command_is_reported(self):
         err = self.ci("--timeout", "3s", "--", "sleep", "600", status=124)
-        self.assertTrue(err.startswith("forksight: forksight ended the job at the limit; nothing was stuck\n"), err)
+        self.assertTrue(err.startswith("forksight: the job was ended at the limit; nothing was stuck\n"), err)
         self.assertIn("could be ended by: its time limit", err)
 
     def test_nothing_is_left_behind(self):
