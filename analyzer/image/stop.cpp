@@ -1,7 +1,7 @@
-// A helper thread of forksight stops the threads of the process. When this helper thread ends, the kernel releases all
-// threads that it traces, whatever happened before. A thread that is stopped by PTRACE_SEIZE sees no signal. But the
-// stop takes the thread out of its system call, and the kernel then restarts the call. signal(7) lists the calls that
-// the kernel does not restart: "Interruption of system calls and library functions by stop signals".
+// A helper thread of forksight stops the threads of the process. When the helper thread ends, even by a failure, the
+// kernel releases all threads that the helper thread traces. A thread that is stopped by PTRACE_SEIZE sees no signal.
+// But the stop takes the thread out of its system call, and the kernel then restarts the call. signal(7) lists the
+// calls that the kernel does not restart: "Interruption of system calls and library functions by stop signals".
 #include "image/stop.hpp"
 
 #include <elf.h>
@@ -228,7 +228,7 @@ void stop_and_read_registers(Image& image, std::span<const std::int32_t> tids) {
     }
   }
   if (progress.refused != 0) {
-    image.limits.push_back(fmt::format("threads of {} could not be stopped for a moment ({}): stacks may be incomplete",
+    image.limits.push_back(fmt::format("forksight could not stop threads of {} ({}): their stacks may be incomplete",
                                        pid_and_name(image.pid), std::strerror(progress.refused)));
   }
   if (progress.late > 0) {

@@ -1,6 +1,6 @@
-// Finds out what the processes of a run wait for if they do nothing and no hang is proven. forksight reports these
-// waits when the user presses Ctrl-C. Ctrl-C usually ends the processes at the same moment, and an ended process cannot
-// be examined. So RunRest examines the waits in advance.
+// If the processes of a run do nothing, and no hang is proven, finds out what these processes wait for. forksight
+// reports these waits when the user presses Ctrl-C. Ctrl-C usually ends the processes at the same moment, and an ended
+// process cannot be examined. So RunRest examines the waits in advance.
 #pragma once
 
 #include <chrono>

@@ -32,10 +32,10 @@ class WakerFinder {
   // container.
   WakerFinder();
 
-  // kNotProvable: it can never be proven that the wait does not end. As long as the wait lasts, an unknown process may
-  // end the wait, or the thread waits for a signal. kUnknown: nothing is known at present, because an unknown process
-  // may end the wait now, or because something could not be read. kNeedsScan: the wakers are known only after scan().
-  // kNotAsked: the thread waits for something of another kind.
+  // kNotProvable: no later look can prove that the wait does not end, because any process may end it at any time, or
+  // because the thread waits for a signal. kUnknown: this look proves nothing, because an unknown process may end the
+  // wait now, or because something could not be read. A later look may prove more. kNeedsScan: the wakers are known
+  // only after scan(). kNotAsked: the thread waits for something of another kind.
   enum class Answer { kNotAsked, kKnown, kUnknown, kNotProvable, kNeedsScan };
 
   // Drops the data that was read for the previous look.
@@ -51,13 +51,13 @@ class WakerFinder {
   // True if the answer for this kind of wait depends on a scan.
   static bool needs_scan(proc::WaitClass kind);
 
-  // Searches all processes for the noted objects. This may take tens of milliseconds on a big machine, so the next scan
-  // is due only after a multiple of that time.
-  bool is_scan_due(Clock::time_point now) const { return now >= next_scan_; }
+  // Searches all processes for the noted objects. On a big machine, this may take tens of milliseconds.
   void scan(const Tree& tree);
+  // True if a multiple of the time that the latest scan took has passed since that scan.
+  bool is_scan_due(Clock::time_point now) const { return now >= next_scan_; }
 
-  // False if not all objects that are open outside of the tree could be read. Then nothing is proven. begin_look()
-  // tries again.
+  // False if the constructor and begin_look() could not read all objects that are open outside of the tree. Then
+  // nothing is proven. begin_look() tries to read these objects again.
   bool is_whole() const { return is_whole_; }
   // The processes of the tree whose descriptors the kernel refused to list at the latest scan.
   const std::set<std::int32_t>& refused() const { return refused_; }

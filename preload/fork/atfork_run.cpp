@@ -13,9 +13,10 @@
 
 #include "guest/house_rules.hpp"
 
-// The trampolines: one small function for each place and phase, so that each has an address of its own. Handlers have
-// no arguments, so the register of the first argument is free for the number of the trampoline. A trampoline has no
-// stack frame: it jumps to the common function, and the caller's frame stays unchanged.
+// The trampolines: one small function for each phase of each place in the list of handlers. So each pair of a place and
+// a phase has an address of its own. Handlers have no arguments, so the register of the first argument is free for the
+// number of the trampoline. A trampoline has no stack frame: it jumps to the common function, and the caller's frame
+// stays unchanged.
 asm(".pushsection .text\n"
     ".balign 16\n"
     "forksight_trampolines:\n"
@@ -47,8 +48,8 @@ constexpr std::uint32_t kPhases = 3;
 constexpr std::size_t kTrampolineBytes = 16;
 static_assert(kMaxHandlers * kPhases == 384);
 
-// The handlers of the first kForksTimedEach forks of a trace are timed. After that, the handlers of one fork in
-// kForksTimedEach are timed, because a server may fork for ever.
+// The shim measures the handlers of the first 16 forks of a trace, and then those of every sixteenth fork. It does not
+// measure every fork, because a server may fork for ever.
 constexpr std::uint64_t kForksTimedEach = 16;
 
 HandlerRunRecord* find_run(std::uint64_t record) {
@@ -130,7 +131,7 @@ void run_watched(Slot& self, std::uint32_t place, HandlerPhase phase, AtforkHand
   if (run != nullptr) {
     run->since_ns = since_ns;
     // In this process only this thread loads `running`. The analyzer reads the file without synchronisation, so it may
-    // see the handler together with an older time.
+    // see this value of `running` together with an older value of `since_ns`.
     __atomic_store_n(&run->running, trace::pack_running(phase, place), __ATOMIC_RELEASE);
   }
   ++self.handler_depth;

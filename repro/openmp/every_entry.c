@@ -4,7 +4,7 @@
 //            then calls GOMP_parallel_end.
 // To blame:  fork() after a parallel region of libgomp in the same thread.
 // User sees: the child stops at the end of its first parallel region, at 0 % CPU.
-// Fix:       call omp_pause_resource_all(omp_pause_hard) before the fork, or fork first, or exec in the child.
+// Fix:       call omp_pause_resource_all(omp_pause_hard) before the fork, fork before any region, or exec in the child.
 // Repaired:  the pool is paused before the fork.
 //
 // EXPECT-BARE: hang

@@ -3,7 +3,7 @@
 //            not copy them.
 // To blame:  omp_set_num_threads(1) as a protection. A num_threads() clause overrides this setting.
 // User sees: most regions of the child work. One hangs, at 0 % CPU.
-// Fix:       call omp_pause_resource_all(omp_pause_hard) before the fork, or fork first, or exec in the child.
+// Fix:       call omp_pause_resource_all(omp_pause_hard) before the fork, fork before any region, or exec in the child.
 // Repaired:  no region of the child has a num_threads() clause.
 //
 // EXPECT-BARE: hang

@@ -2,7 +2,7 @@
 //            the team counts itself.
 // To blame:  fork() after a parallel region of libgomp in the same thread.
 // User sees: the child stops at the end of its first parallel region.
-// Fix:       call omp_pause_resource_all(omp_pause_hard) before the fork, or fork first, or exec in the child.
+// Fix:       call omp_pause_resource_all(omp_pause_hard) before the fork, fork before any region, or exec in the child.
 // Repaired:  the child asks for a team of one thread, which needs no pool.
 //
 // EXPECT-BARE: hang

@@ -2,7 +2,7 @@
 //            team's worker. The child's region waits for that worker.
 // To blame:  fork() after a parallel region of libgomp in the same thread. LLVM's libomp makes a new pool in the child.
 // User sees: the child stops at the end of its first parallel region, at 0 % CPU, with part of the work done.
-// Fix:       call omp_pause_resource_all(omp_pause_hard) before the fork, or fork first, or exec in the child.
+// Fix:       call omp_pause_resource_all(omp_pause_hard) before the fork, fork before any region, or exec in the child.
 // Repaired:  the pool is paused before the fork.
 //
 // EXPECT-BARE: hang

@@ -38,7 +38,7 @@ static int count_entries(const char* path) {
   return count - 2;
 }
 
-/* Waits until each other thread sleeps or is gone. A thread that was joined remains in /proc for an instant. */
+/* Waits until all other threads sleep or are gone. A thread that was joined remains in /proc for an instant. */
 static void wait_for_the_ended(void) {
   DIR* const folder = opendir("/proc/self/task");
   const struct dirent* entry;

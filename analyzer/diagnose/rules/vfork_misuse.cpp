@@ -160,11 +160,12 @@ Finding describe(const Evidence& evidence, const Suspended& suspended, const cyc
                                       words::at(" at ", wait.stack)));
     add_sentence(finding, describe_liveness(child));
     add_sentence(finding,
-                 fmt::format("It has the memory of its parent, where {} is in vfork() and waits for it.", parent));
+                 fmt::format("The child has the memory of its parent, {}, which is in vfork() and waits for the child.",
+                             parent));
   } else {
     cycles::tell(evidence, ring, finding);
     add_sentence(finding, fmt::format("Process {} was made by vfork(): it has its parent's memory and locks, and the "
-                                      "thread that made it does nothing until it execs or ends.",
+                                      "thread that called vfork() waits until the child execs or ends.",
                                       child.pid));
   }
   finding.fixes.push_back(
@@ -200,7 +201,7 @@ Finding describe(const Evidence& evidence, const model::VforkExit& made) {
       finding,
       "A child of vfork() has its parent's memory. So exit() in the child ran the atexit handlers of the parent and "
       "the destructors of the parent's static objects, and wrote what the parent's streams had in their buffers. "
-      "They do not run again when the parent ends.");
+      "These handlers and destructors do not run again when the parent ends.");
   finding.fixes.push_back({"Call _exit() where exec failed in a child of vfork(): it runs no handlers.", true});
   finding.fixes.push_back({"Use posix_spawn(): if the exec fails, it returns the error, and there is no child."});
   return finding;
