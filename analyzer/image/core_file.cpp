@@ -148,10 +148,13 @@ void CoreFile::add_notes(std::uint64_t offset, std::uint64_t size) {
     std::memcpy(&head, window.data() + (at - start), sizeof head);
     const std::uint64_t bytes = std::min(sizeof head + padded(head.n_namesz) + padded(head.n_descsz), size - at);
     const std::size_t before = notes_.size();
-    if (is_needed(head.n_type) && bytes <= kMaxNoteBytes - before) {
+    const bool has_room = bytes <= kMaxNoteBytes - before;
+    if (is_needed(head.n_type) && has_room) {
       notes_.resize(before + bytes);
       notes_.resize(before + read(offset + at, std::span(notes_).subspan(before)));
     }
+    // Without this thread, all threads could seem to wait.
+    if (head.n_type == NT_PRSTATUS && !has_room) has_too_many_threads_ = true;
     at += bytes;
   }
 }
@@ -189,6 +192,10 @@ Result<CoreFile> CoreFile::open(const std::string& path) {
   if (file.has_too_many_notes_) {
     return Error{fmt::format("{}: is damaged: it has more than {} notes, or more than {} of them", path,
                              files::kMaxCoreNotes, files::size_words(files::kMaxCoreNoteBytes))};
+  }
+  if (file.has_too_many_threads_) {
+    return Error{fmt::format("{}: cannot be read: the notes about its threads take more than {}", path,
+                             files::size_words(kMaxNoteBytes))};
   }
   std::stable_sort(file.segments_.begin(), file.segments_.end(),
                    [](const Segment& a, const Segment& b) { return a.start < b.start; });

@@ -53,6 +53,7 @@ class CoreFile {
   std::uint64_t notes_visited_ = 0;
   std::uint64_t note_bytes_read_ = 0;
   bool has_too_many_notes_ = false;
+  bool has_too_many_threads_ = false;
   std::uint64_t missing_bytes_ = 0;
   std::vector<Segment> segments_;
   std::vector<std::byte> notes_;

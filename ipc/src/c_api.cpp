@@ -181,6 +181,7 @@ int forksight_queue_attach_with_payload(int fd, int payload_fd, int role, forksi
 
 int forksight_queue_attach_named(const char* name, int role, forksight_queue** queue, forksight_queue_error* error) {
   return guarded(error, [&] {
+    if (name == nullptr) return tell(null_argument("name"), error);
     if (!is_role(role)) return tell(bad_role(role), error);
     return give(ipc::queue::attach(std::string(name), static_cast<ipc::role>(role)), queue, error);
   });

@@ -1,5 +1,6 @@
 #include "image/core.hpp"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <spawn.h>
@@ -8,11 +9,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <string>
 
 #include "hang_process.hpp"
+#include "image/core_file.hpp"
 #include "image/live.hpp"
 #include "image/stacks.hpp"
 #include "support/core_writer.hpp"
@@ -243,6 +247,45 @@ TEST_F(Core, SaysWhatAFileIsThatIsNoCore) {
   says(core, "is not a core file but a program");
   EXPECT_NE(open_core("/nonexistent/core").error().find("No such file"), std::string::npos);
   EXPECT_NE(open_core(folder_.string()).error().find("not a regular file"), std::string::npos);
+}
+
+// A core in which the notes about threads take more than forksight reads. A thread that is left out may be the one that
+// does not wait.
+TEST_F(Core, IsRefusedIfNotAllThreadsCanBeRead) {
+  constexpr std::uint64_t kMuch = std::uint64_t{128} << 20U;
+  struct {
+    Elf64_Ehdr header;
+    Elf64_Phdr notes;
+    Elf64_Nhdr large;
+  } head{};
+  std::memcpy(head.header.e_ident, ELFMAG, SELFMAG);
+  head.header.e_ident[EI_CLASS] = ELFCLASS64;
+  head.header.e_ident[EI_DATA] = ELFDATA2LSB;
+  head.header.e_ident[EI_VERSION] = EV_CURRENT;
+  head.header.e_type = ET_CORE;
+  head.header.e_machine = EM_X86_64;
+  head.header.e_version = EV_CURRENT;
+  head.header.e_ehsize = sizeof head.header;
+  head.header.e_phoff = offsetof(decltype(head), notes);
+  head.header.e_phentsize = sizeof head.notes;
+  head.header.e_phnum = 1;
+  head.notes.p_type = PT_NOTE;
+  head.notes.p_offset = offsetof(decltype(head), large);
+  head.large = {0, static_cast<Elf64_Word>(kMuch - sizeof head.large), NT_PRSTATUS};
+  const Elf64_Nhdr second{0, 16, NT_PRSTATUS};
+  const std::uint64_t end = head.notes.p_offset + kMuch + sizeof second + second.n_descsz;
+  head.notes.p_filesz = end - head.notes.p_offset;
+  const std::string core = path("core");
+  const int fd = ::open(core.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+  ASSERT_GE(fd, 0);
+  ASSERT_EQ(::ftruncate(fd, static_cast<off_t>(end)), 0);  // the bytes of the first note take no room on the disk
+  ASSERT_EQ(::pwrite(fd, &head, sizeof head, 0), static_cast<ssize_t>(sizeof head));
+  ASSERT_EQ(::pwrite(fd, &second, sizeof second, static_cast<off_t>(head.notes.p_offset + kMuch)),
+            static_cast<ssize_t>(sizeof second));
+  ::close(fd);
+  const auto opened = CoreFile::open(core);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error(), core + ": cannot be read: the notes about its threads take more than 128 MiB");
 }
 
 }  // namespace
