@@ -6,24 +6,22 @@
 #include <cstddef>
 #include <string>
 
+#include "command/status_line.hpp"
+
 namespace forksight {
 
 class Progress {
  public:
   explicit Progress(std::string what);
-  ~Progress() { clear(); }
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
 
   void show(std::size_t done, std::size_t total);
-  void clear();
+  void clear() { line_.clear(); }
 
  private:
   using Clock = std::chrono::steady_clock;
   std::string what_;
   Clock::time_point due_;  // the time at which the line is written next
-  bool is_terminal_ = false;
-  bool is_shown_ = false;
+  StatusLine line_;
 };
 
 }  // namespace forksight

@@ -6,26 +6,23 @@
 #include <chrono>
 #include <string>
 
+#include "command/status_line.hpp"
 #include "suite/runner.hpp"
 
 namespace forksight {
 
 class SuiteProgress {
  public:
-  SuiteProgress(bool only_bad, bool is_strict);
-  ~SuiteProgress() { clear(); }
-  SuiteProgress(const SuiteProgress&) = delete;
-  SuiteProgress& operator=(const SuiteProgress&) = delete;
+  SuiteProgress(bool only_bad, bool is_strict) : only_bad_(only_bad), is_strict_(is_strict) {}
 
   void finished(const suite::CaseResult& result, const suite::Snapshot& snapshot);
   void tick(const suite::Snapshot& snapshot);
-  void clear();
+  void clear() { line_.clear(); }
 
  private:
   bool only_bad_;
   bool is_strict_;
-  bool is_terminal_;
-  bool is_shown_ = false;
+  StatusLine line_;
 };
 
 }  // namespace forksight

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "diagnose/words.hpp"
 #include "proc/proc_fs.hpp"
-#include "render/terminal.hpp"
 
 namespace forksight {
 namespace {
@@ -23,7 +23,7 @@ std::string as_seconds(std::uint64_t ticks) {
 
 }  // namespace
 
-WatchSigns::WatchSigns(std::string what) : what_(std::move(what)), is_terminal_(render::is_terminal(STDERR_FILENO)) {}
+WatchSigns::WatchSigns(std::string what) : what_(std::move(what)) {}
 
 void WatchSigns::tell(const inspect::LiveTree& tree) {
   const auto now = Clock::now();
@@ -46,21 +46,15 @@ void WatchSigns::tell(const inspect::LiveTree& tree) {
   if (!is_first_)
     line += fmt::format("; watched for {}, {} of processor time since the last look", words::duration(watched),
                         as_seconds(spent));
-  const auto columns = is_terminal_ ? render::find_columns(STDERR_FILENO) : std::nullopt;
-  if (columns && line.size() >= *columns) line.resize(*columns - 1);  // a longer line could not be removed
-  fmt::print(stderr, "{}{}{}", is_terminal_ ? "\r\x1b[K" : "", line, is_terminal_ ? "" : "\n");
-  std::fflush(stderr);
+  if (line_.is_on_terminal()) {
+    line_.show(line);
+  } else {
+    fmt::print(stderr, "{}\n", line);
+    std::fflush(stderr);
+  }
   used_ = std::move(used);
-  due_ = is_terminal_ ? now : now + 60s;
+  due_ = line_.is_on_terminal() ? now : now + 60s;
   is_first_ = false;
-  is_shown_ = is_terminal_;
-}
-
-void WatchSigns::clear() {
-  if (!is_shown_) return;
-  is_shown_ = false;
-  fmt::print(stderr, "\r\x1b[K");
-  std::fflush(stderr);
 }
 
 }  // namespace forksight

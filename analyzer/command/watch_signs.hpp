@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "command/status_line.hpp"
 #include "inspect/live_tree.hpp"
 
 namespace forksight {
@@ -17,14 +18,11 @@ class WatchSigns {
  public:
   // `what`: the processes that the user asked about, such as "process 4242".
   explicit WatchSigns(std::string what);
-  ~WatchSigns() { clear(); }
-  WatchSigns(const WatchSigns&) = delete;
-  WatchSigns& operator=(const WatchSigns&) = delete;
 
   // Tells what a look has seen that found no hang.
   void tell(const inspect::LiveTree& tree);
   // Removes the line from the terminal.
-  void clear();
+  void clear() { line_.clear(); }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -35,9 +33,8 @@ class WatchSigns {
   Clock::time_point start_ = Clock::now();
   Clock::time_point due_ = start_;  // when the next line is printed
   Used used_;                       // when the last line was printed
-  bool is_terminal_ = false;
   bool is_first_ = true;
-  bool is_shown_ = false;
+  StatusLine line_;
 };
 
 }  // namespace forksight

@@ -233,7 +233,8 @@ std::vector<std::int32_t> find_pids_to_end(const model::Model& model, const Find
 
 // Returns "Now: end process 17 (kill -9 17)". If the finding's hang is not certain, the user is asked to judge first.
 std::string tell_whom_to_end(const std::vector<std::int32_t>& pids, const Finding& finding) {
-  const std::string_view first = finding.outcome == Outcome::kHang ? "Now: " : "Now: if nothing is to end this wait later, ";
+  const std::string_view first =
+      finding.outcome == Outcome::kHang ? "Now: " : "Now: if you know that nothing ends this wait later, ";
   if (pids.size() == 1) return fmt::format("{0}end process {1} (kill -9 {1})", first, pids.front());
   return fmt::format("{}end processes {} (kill -9 {})", first, fmt::join(pids, ", "), fmt::join(pids, " "));
 }

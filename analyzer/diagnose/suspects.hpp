@@ -2,6 +2,7 @@
 // explains.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <unordered_set>
 #include <vector>
@@ -10,24 +11,23 @@
 
 namespace forksight::suspects {
 
-// The processes that the findings of earlier rules explain. A look-up takes constant time, because there may be
-// thousands of processes and of findings.
+// The processes that findings explain. Each finding is read only once, because there may be thousands of processes and
+// of findings.
 class Explained {
  public:
-  explicit Explained(const std::vector<Finding>& findings) {
-    for (const Finding& finding : findings) {
+  // True if a finding is about this process, or about a child that it forked. That finding tells what the threads of
+  // this process wait for. `findings` may have grown since the last call.
+  bool has(const Evidence& evidence, model::ProcessId id, const std::vector<Finding>& findings) {
+    for (; known_ < findings.size(); ++known_) {
+      const Finding& finding = findings[known_];
       processes_.insert(finding.processes.begin(), finding.processes.end());
       if (finding.fork) forkers_.insert(finding.fork->pid);
     }
-  }
-
-  // True if a finding is about this process, or about a child that it forked. That finding tells what the threads of
-  // this process wait for.
-  bool has(const Evidence& evidence, model::ProcessId id) const {
     return processes_.contains(id) || forkers_.contains(evidence.process(id).pid);
   }
 
  private:
+  std::size_t known_ = 0;  // the findings that have been read
   std::unordered_set<model::ProcessId> processes_;
   std::unordered_set<std::int32_t> forkers_;
 };

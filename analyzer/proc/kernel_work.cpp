@@ -29,6 +29,21 @@ bool is_plain(dev_t device) {
          (driver >= kFirstPty && driver <= kLastPty);
 }
 
+ReadText read_maps(std::int32_t pid) {
+  constexpr std::size_t kMaxMaps = 16U << 20U;
+  return read_file(proc_path(find_living_thread(pid), "maps"), kMaxMaps);
+}
+
+bool is_ring(const DescriptorLink& one) { return one.text.find(kRing) != std::string::npos; }
+
+// True if the descriptor belongs to a device that may write to an eventfd.
+bool is_device(const DescriptorLink& one) {
+  if (!one.text.starts_with('/')) return false;
+  struct stat status {};
+  return files::stat_living(proc_path(one.tid, "fd/" + std::to_string(one.fd)), status) == 0 &&
+         S_ISCHR(status.st_mode) && !is_plain(status.st_rdev);
+}
+
 template <class Test>
 bool any_line(std::string_view text, const Test& test) {
   for (std::size_t start = 0; start < text.size();) {
@@ -69,23 +84,19 @@ KernelWork work_of_mappings(std::string_view maps) {
   return {any_line(maps, names_ring), any_line(maps, names_writer)};
 }
 
-KernelWork find_kernel_work(std::int32_t pid) {
-  constexpr std::size_t kMaxMaps = 16U << 20U;
-  const std::int32_t living = find_living_thread(pid);
-  const ReadText maps = read_file(proc_path(living, "maps"), kMaxMaps);
-  if (maps.outcome == ReadOutcome::kRefused) return {true, true};
-  KernelWork work = work_of_mappings(maps.text);
-  for (const auto& [tid, fd, link] : list_links(pid)) {
-    if (link.find(kRing) != std::string::npos) work.has_ring = true;
-    if (may_anonymous_file_write(link)) work.may_write_to_eventfd = true;
-    if (!link.starts_with('/')) continue;
-    struct stat status {};
-    const std::string path = proc_path(tid, "fd/" + std::to_string(fd));
-    if (files::stat_living(path, status) == 0 && S_ISCHR(status.st_mode) && !is_plain(status.st_rdev))
-      work.may_write_to_eventfd = true;
-  }
-  work.may_write_to_eventfd = work.may_write_to_eventfd || work.has_ring;
-  return work;
+bool may_use_ring(std::int32_t pid) {
+  const ReadText maps = read_maps(pid);
+  return maps.outcome == ReadOutcome::kRefused || work_of_mappings(maps.text).has_ring ||
+         std::ranges::any_of(list_links(pid), is_ring);
+}
+
+bool may_let_kernel_write_to_eventfd(std::int32_t pid) {
+  const ReadText maps = read_maps(pid);
+  const KernelWork mapped = work_of_mappings(maps.text);
+  return maps.outcome == ReadOutcome::kRefused || mapped.has_ring || mapped.may_write_to_eventfd ||
+         std::ranges::any_of(list_links(pid), [](const DescriptorLink& one) {
+           return is_ring(one) || may_anonymous_file_write(one.text) || is_device(one);
+         });
 }
 
 bool lists_memory_groups_of_version_1(std::string_view cgroups) {

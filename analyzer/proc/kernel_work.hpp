@@ -9,15 +9,19 @@
 
 namespace forksight::proc {
 
+// True if the process has an io_uring: the kernel may read, write or close any file for the process. Also true if the
+// process may not be examined.
+bool may_use_ring(std::int32_t pid);
+// True if the process has an io_uring, asynchronous I/O, or a device: the kernel may write to an eventfd for the
+// process. Also true if the process may not be examined. This calls stat() for each file that the process has open.
+bool may_let_kernel_write_to_eventfd(std::int32_t pid);
+
+// What the text of /proc/PID/maps shows. An object stays open for as long as it is mapped, even without a descriptor.
 struct KernelWork {
-  bool has_ring = false;              // an io_uring: it may read, write or close any file, and write to an eventfd
-  bool may_write_to_eventfd = false;  // an io_uring, asynchronous I/O, or a device
+  bool has_ring = false;
+  bool may_write_to_eventfd = false;
 };
-// What the kernel may do for this process. If the process may not be examined, everything.
-KernelWork find_kernel_work(std::int32_t pid);
-// The part of it that the text of /proc/PID/maps shows. An object stays open for as long as it is mapped, even without
-// a descriptor. Pure.
-KernelWork work_of_mappings(std::string_view maps);
+KernelWork work_of_mappings(std::string_view maps);  // pure
 
 // True if a file that is not of the file system may write to an eventfd. `link`: the text of the link /proc/PID/fd/N.
 // False for files that forksight knows not to write. Pure.

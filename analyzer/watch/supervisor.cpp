@@ -428,6 +428,8 @@ void Supervisor::add_stalled(Clock::time_point now) {
 void Supervisor::add_partly_stuck(Clock::time_point now, bool at_once) {
   constexpr int kSearchShare = 200;  // searches take at most 1/kSearchShare of the time
   constexpr std::chrono::seconds kLongestOpen{30};
+  // So much time of a look may go to searches that are not due. A job may have many Python processes.
+  constexpr std::chrono::milliseconds kOpenSearches{100};
   const bool is_due = at_once || now >= next_search_;
   const Cost cost;
   std::erase_if(gil_searches_, [&](const auto& entry) {
@@ -442,10 +444,11 @@ void Supervisor::add_partly_stuck(Clock::time_point now, bool at_once) {
     std::erase_if(partly_, [&](const auto& entry) { return !is_here(entry); });
     std::erase_if(gil_rings_, [&](const auto& entry) { return !is_here(entry); });
   }
+  const Clock::time_point begin = Clock::now();
   for (const auto& [pid, member] : tree_.living()) {
     const auto open = gil_searches_.find(member.key);
-    const bool is_open =
-        open != gil_searches_.end() && open->second.seen.is_open && now - open->second.since < kLongestOpen;
+    const bool is_open = open != gil_searches_.end() && open->second.seen.is_open &&
+                         now - open->second.since < kLongestOpen && Clock::now() - begin < kOpenSearches;
     if ((is_due || is_open) && !verdicts_.contains(member.key)) search_partly_stuck(member.key, now, at_once);
   }
   if (is_due) next_search_ = now + std::max<Clock::duration>(kLongestRest, cost.used() * kSearchShare);

@@ -108,7 +108,8 @@ void WakerFinder::begin_look() {
   shared_on_its_way_.reset();
   memory_holders_.clear();
   peers_.clear();
-  kernel_work_.clear();
+  may_use_ring_ = {};
+  may_write_to_eventfd_ = {};
   has_memory_groups_.reset();
   objects_.clear();
   polled_ = 0;
@@ -220,17 +221,17 @@ Answer WakerFinder::find_polled(std::int32_t pid, const proc::ThreadSample& thre
   return of_all;
 }
 
-proc::KernelWork WakerFinder::kernel_work_for(const Tree& tree, const std::vector<proc::Holder>& holders) {
-  proc::KernelWork all;
-  const auto add = [&](std::int32_t pid) {
-    const auto [work, is_new] = kernel_work_.try_emplace(pid);
-    if (is_new) work->second = proc::find_kernel_work(pid);
-    all.has_ring = all.has_ring || work->second.has_ring;
-    all.may_write_to_eventfd = all.may_write_to_eventfd || work->second.may_write_to_eventfd;
+bool WakerFinder::may_kernel_end_wait(const Tree& tree, const std::vector<proc::Holder>& holders, bool of_eventfd) {
+  KernelWork& work = of_eventfd ? may_write_to_eventfd_ : may_use_ring_;
+  const auto is_so = [&](std::int32_t pid) {
+    const auto [known, is_new] = work.by_pid.try_emplace(pid);
+    if (is_new) known->second = of_eventfd ? proc::may_let_kernel_write_to_eventfd(pid) : proc::may_use_ring(pid);
+    return known->second;
   };
-  for (const auto& [pid, member] : tree.living()) add(pid);
-  for (const proc::Holder& holder : holders) add(holder.pid);
-  return all;
+  if (!work.of_tree) {
+    work.of_tree = std::ranges::any_of(tree.living(), [&](const auto& entry) { return is_so(entry.first); });
+  }
+  return *work.of_tree || std::ranges::any_of(holders, is_so, &proc::Holder::pid);
 }
 
 Answer WakerFinder::find_other_ends(std::int32_t pid, std::int32_t tid, std::int32_t fd, proc::WaitClass kind,
@@ -243,7 +244,7 @@ Answer WakerFinder::find_other_ends(std::int32_t pid, std::int32_t tid, std::int
     return Answer::kNotProvable;
   if (object.kind == proc::ObjectKind::kSocket) {
     const Answer answer = find_socket_ends(pid, tid, fd, object, kind, facts);
-    const bool may_go_on = answer == Answer::kKnown && thorough && kernel_work_for(tree, {}).has_ring;
+    const bool may_go_on = answer == Answer::kKnown && thorough && may_kernel_end_wait(tree, {}, false);
     return may_go_on ? Answer::kUnknown : answer;
   }
   if (object.kind == proc::ObjectKind::kProcess) {
@@ -277,10 +278,7 @@ Answer WakerFinder::find_other_ends(std::int32_t pid, std::int32_t tid, std::int
     if (!has_memory_groups_) has_memory_groups_ = proc::has_memory_groups_of_version_1();
     if (*has_memory_groups_) return Answer::kNotProvable;
   }
-  if (thorough) {
-    const proc::KernelWork work = kernel_work_for(tree, holders);
-    if (is_eventfd ? work.may_write_to_eventfd : work.has_ring) return Answer::kUnknown;
-  }
+  if (thorough && may_kernel_end_wait(tree, holders, is_eventfd)) return Answer::kUnknown;
   add_receivers(facts);
   return has_any ? Answer::kKnown : Answer::kUnknown;
 }

@@ -72,9 +72,9 @@ class WakerFinder {
                          bool thorough, WaitFacts& facts);
   Answer find_socket_ends(std::int32_t pid, std::int32_t tid, std::int32_t fd, const proc::Object& socket,
                           proc::WaitClass kind, WaitFacts& facts);
-  // What the kernel may do for some process of the tree, or for a process that has one of the descriptors. The answer
-  // is kept for one look.
-  proc::KernelWork kernel_work_for(const Tree& tree, const std::vector<proc::Holder>& holders);
+  // True if the kernel may end a wait by a descriptor, because of what a process of the tree or a holder has asked it
+  // to do (proc/kernel_work.hpp). `of_eventfd`: the thread waits for an eventfd. The answers are kept for one look.
+  bool may_kernel_end_wait(const Tree& tree, const std::vector<proc::Holder>& holders, bool of_eventfd);
   Answer find_armers(std::int32_t tid, std::int32_t fd, const proc::Object& timer, WaitFacts& facts);
   void add_receivers(WaitFacts& facts) const;
   Answer find_lock_holders(std::int32_t pid, const proc::ThreadSample& thread, WaitFacts& facts);
@@ -107,7 +107,12 @@ class WakerFinder {
   std::optional<bool> shared_on_its_way_;
   std::map<std::string, std::vector<proc::Holder>> memory_holders_;  // holders of shared memory, by its path
   std::map<std::uint64_t, std::optional<proc::Peer>> peers_;
-  std::map<std::int32_t, proc::KernelWork> kernel_work_;
+  struct KernelWork {
+    std::map<std::int32_t, bool> by_pid;
+    std::optional<bool> of_tree;  // true if it is true for some process of the tree
+  };
+  KernelWork may_use_ring_;
+  KernelWork may_write_to_eventfd_;
   std::optional<bool> has_memory_groups_;                                  // has_memory_groups_of_version_1()
   std::map<std::pair<std::int32_t, std::int32_t>, proc::Object> objects_;  // by thread and descriptor
   std::size_t polled_ = 0;                                                 // polled descriptors, counted for one look

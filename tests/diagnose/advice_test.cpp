@@ -259,7 +259,7 @@ TEST(Advice, OtherHangsGetNoAdviceAboutAFramework) {
   finding.harm = Certainty::kLikely;
   finding.fork.reset();
   EXPECT_EQ(advise(finding)[0],
-            "Now: if nothing is to end this wait later, end process 2000 (kill -9 2000). Its work is lost.");
+            "Now: if you know that nothing ends this wait later, end process 2000 (kill -9 2000). Its work is lost.");
   finding.harm = Certainty::kPossible;
   EXPECT_EQ(advise(finding).size(), 1U) << "the process may be healthy";
 }

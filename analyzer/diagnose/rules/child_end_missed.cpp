@@ -62,10 +62,10 @@ Finding describe_missed(const Evidence& evidence, model::ProcessId id, const mod
 
 void child_end_missed(const Evidence& evidence, std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
-  const suspects::Explained explained(findings);
+  suspects::Explained explained;
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Process& process = model.processes[id];
-    if (process.zombies.empty() || explained.has(evidence, id)) continue;
+    if (process.zombies.empty() || explained.has(evidence, id, findings)) continue;
     for (const model::Wait& wait : process.waits) {
       if (!is_woken_by_children(wait)) continue;
       findings.push_back(describe_missed(evidence, id, wait));

@@ -104,11 +104,11 @@ Finding describe(const Evidence& evidence, model::ProcessId id, const model::Wai
 
 void fifo_without_peer(const Evidence& evidence, std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
-  const suspects::Explained explained(findings);
+  suspects::Explained explained;
   const std::unordered_set<std::string_view> free_programs = find_free_programs(model);
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Process& process = model.processes[id];
-    if (explained.has(evidence, id)) continue;
+    if (explained.has(evidence, id, findings)) continue;
     for (const model::Wait& wait : process.waits) {
       if (wait.kind != model::WaitKind::kFifoOpen || !wait.are_enders_known || has_peer(wait)) continue;
       const model::Zombie* const peer = wait.is_unlinked ? nullptr : find_lost_peer(model, free_programs, process);

@@ -144,11 +144,11 @@ Finding suspect(const Evidence& evidence, model::ProcessId id, const model::Wait
 
 void find_suspects(const Evidence& evidence, std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
-  const suspects::Explained explained(findings);
+  suspects::Explained explained;
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Process& reader = model.processes[id];
     const bool may_go_on = reader.liveness == model::Liveness::kAwake || has_way_out(reader);
-    if (!may_go_on || explained.has(evidence, id) || !has_lost_kin(model, reader)) continue;
+    if (!may_go_on || explained.has(evidence, id, findings) || !has_lost_kin(model, reader)) continue;
     const auto wait = std::ranges::find_if(reader.waits, [&](const model::Wait& one) {
       return one.kind == model::WaitKind::kPipeRead && has_suspects_only(model, reader, one);
     });

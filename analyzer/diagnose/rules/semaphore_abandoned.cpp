@@ -60,10 +60,10 @@ Finding describe_abandoned(const Evidence& evidence, model::ProcessId id, const 
 
 void semaphore_abandoned(const Evidence& evidence, std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
-  const suspects::Explained explained(findings);
+  suspects::Explained explained;
   std::map<std::pair<std::int32_t, std::uint32_t>, std::size_t> known;  // indexed by semaphore set and number
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
-    if (explained.has(evidence, id)) continue;
+    if (explained.has(evidence, id, findings)) continue;
     for (const model::Wait& wait : model.processes[id].waits) {
       if (!was_taken_by_one_that_ended(wait)) continue;
       const auto [at, is_new] = known.try_emplace({wait.semaphore->set, wait.semaphore->number}, findings.size());
