@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <initializer_list>
+#include <iterator>
 #include <mutex>
 #include <span>
 #include <vector>
@@ -106,9 +108,95 @@ std::optional<Request> decode_request(std::string_view bytes) {
   return request;
 }
 
-std::string_view receive_message(int socket, std::span<char> room, Descriptor& file) {
+namespace {
+
+// A message consists of parts. In front of each part is its size.
+using PartSize = std::uint32_t;
+
+void add_part(std::string& message, std::initializer_list<std::string_view> pieces) {
+  std::size_t size = 0;
+  for (const std::string_view piece : pieces) size += piece.size();
+  const auto part_size = static_cast<PartSize>(size);
+  message.append(reinterpret_cast<const char*>(&part_size), sizeof part_size);
+  for (const std::string_view piece : pieces) message += piece;
+}
+
+// Removes the next part from a message. nullopt: the message does not begin with a part.
+std::optional<std::string_view> take_part(std::string_view& message) {
+  PartSize size = 0;
+  if (message.size() < sizeof size) return std::nullopt;
+  std::memcpy(&size, message.data(), sizeof size);
+  message.remove_prefix(sizeof size);
+  if (size > message.size()) return std::nullopt;
+  const std::string_view part = message.substr(0, size);
+  message.remove_prefix(size);
+  return part;
+}
+
+struct ReplyHead {
+  std::int32_t error;
+  std::uint32_t has_file;
+};
+static_assert(sizeof(PartSize) + sizeof(ReplyHead) <= kMaxReplyBytes - kMaxReplyText);
+
+constexpr std::size_t kMostFiles = 253;  // SCM_MAX_FD of the kernel's include/net/scm.h
+
+}  // namespace
+
+void add_request(std::string& message, std::string_view request) { add_part(message, {request}); }
+
+std::vector<Request> decode_requests(std::string_view message) {
+  std::vector<Request> requests;
+  while (!message.empty()) {
+    const auto part = take_part(message);
+    auto request = part ? decode_request(*part) : std::nullopt;
+    if (!request) return {};
+    requests.push_back(std::move(*request));
+  }
+  return requests;
+}
+
+bool ReplyMessage::has_room_for(const Reply& reply) const {
+  const std::size_t size = sizeof(PartSize) + sizeof(ReplyHead) + reply.bytes.size();
+  return bytes_.size() + size <= kMaxReplyBytes && files_.size() < kMostFiles;
+}
+
+void ReplyMessage::add(Reply reply) {
+  const ReplyHead head{reply.error, reply.file ? 1U : 0U};
+  add_part(bytes_, {{reinterpret_cast<const char*>(&head), sizeof head}, reply.bytes});
+  if (reply.file) files_.push_back(std::move(reply.file));
+}
+
+std::vector<int> ReplyMessage::descriptors() const {
+  std::vector<int> all;
+  for (const Descriptor& file : files_) all.push_back(file.get());
+  return all;
+}
+
+std::vector<Reply> decode_replies(std::string_view message, std::vector<Descriptor> files, std::size_t most) {
+  std::vector<Reply> replies;
+  std::size_t used = 0;
+  while (replies.size() < most) {
+    const auto part = take_part(message);
+    ReplyHead head{};
+    if (!part || part->size() < sizeof head) break;
+    std::memcpy(&head, part->data(), sizeof head);
+    Reply& reply = replies.emplace_back();
+    reply.error = head.error;
+    reply.bytes = part->substr(sizeof head);
+    if (head.has_file == 0) continue;
+    if (used < files.size()) {
+      reply.file = std::move(files[used++]);
+    } else if (reply.error == 0) {
+      reply.error = EMFILE;
+    }
+  }
+  return replies;
+}
+
+std::string_view receive_message(int socket, std::span<char> room, std::vector<Descriptor>& files) {
   iovec part{room.data(), room.size()};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostFiles * sizeof(int))> control{};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
@@ -120,28 +208,29 @@ std::string_view receive_message(int socket, std::span<char> room, Descriptor& f
   } while (got < 0 && errno == EINTR);
   if (got <= 0) return {};
   const cmsghdr* const extra = CMSG_FIRSTHDR(&message);
-  if (extra != nullptr && extra->cmsg_type == SCM_RIGHTS && extra->cmsg_len == CMSG_LEN(sizeof(int))) {
-    int fd = -1;
-    std::memcpy(&fd, CMSG_DATA(extra), sizeof fd);
-    file = Descriptor(fd);
+  if (extra != nullptr && extra->cmsg_type == SCM_RIGHTS) {
+    const std::size_t count = (extra->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    std::array<int, kMostFiles> descriptors{};
+    std::memcpy(descriptors.data(), CMSG_DATA(extra), count * sizeof(int));
+    for (const int fd : std::span(descriptors).first(count)) files.emplace_back(fd);
   }
   return {room.data(), static_cast<std::size_t>(got)};
 }
 
-bool send_message(int socket, std::string_view bytes, int fd) {
+bool send_message(int socket, std::string_view bytes, std::span<const int> descriptors) {
   iovec part{const_cast<char*>(bytes.data()), bytes.size()};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostFiles * sizeof(int))> control{};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  if (fd >= 0) {
+  if (!descriptors.empty()) {
     message.msg_control = control.data();
-    message.msg_controllen = control.size();
+    message.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
     cmsghdr* const extra = CMSG_FIRSTHDR(&message);
     extra->cmsg_level = SOL_SOCKET;
     extra->cmsg_type = SCM_RIGHTS;
-    extra->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(extra), &fd, sizeof fd);
+    extra->cmsg_len = CMSG_LEN(descriptors.size_bytes());
+    std::memcpy(CMSG_DATA(extra), descriptors.data(), descriptors.size_bytes());
   }
   ssize_t sent = -1;
   do {
@@ -150,26 +239,40 @@ bool send_message(int socket, std::string_view bytes, int fd) {
   return sent == static_cast<ssize_t>(bytes.size());
 }
 
-Reply ask_opener(const Request& request) {
-  Reply reply;
-  const std::string bytes = encode_request(request);
-  if (bytes.size() > kMaxRequestBytes) {
-    reply.error = ENAMETOOLONG;
-    return reply;
-  }
-  const std::scoped_lock lock(g_mutex);
-  if (!send_message(g_opener, bytes, -1)) end_without_opener();
+std::vector<Reply> ask_opener(std::span<const Request> requests) {
+  // A message may have more bytes only if it has a single request. The limits keep the message below the size of the
+  // socket's buffer.
+  constexpr std::size_t kManyBytes = std::size_t{32} << 10U;
+  constexpr std::size_t kMany = 128;
   static std::array<char, kMaxReplyBytes> room;  // g_mutex protects it
-  const std::string_view answer = receive_message(g_opener, room, reply.file);
-  if (answer.size() < sizeof reply.error) end_without_opener();
-  std::memcpy(&reply.error, answer.data(), sizeof reply.error);
-  reply.bytes = answer.substr(sizeof reply.error);
-  // A descriptor is missing if this process may open no more descriptors.
-  const bool wants_file = request.wish == Wish::kFile || request.wish == Wish::kFolder ||
-                          request.wish == Wish::kEntry || request.wish == Wish::kSocket;
-  if (reply.error == 0 && wants_file && !reply.file) reply.error = EMFILE;
-  return reply;
+  std::vector<Reply> replies;
+  const std::scoped_lock lock(g_mutex);
+  while (replies.size() < requests.size()) {
+    std::string message;
+    std::size_t sent = 0;
+    for (const Request& request : requests.subspan(replies.size())) {
+      const std::string bytes = encode_request(request);
+      const bool is_too_long = bytes.size() > kMaxRequestBytes;
+      if (sent > 0 && (is_too_long || sent == kMany || message.size() + bytes.size() > kManyBytes)) break;
+      if (is_too_long) {
+        replies.emplace_back().error = ENAMETOOLONG;
+        break;
+      }
+      add_request(message, bytes);
+      ++sent;
+    }
+    if (sent == 0) continue;
+    if (!send_message(g_opener, message, {})) end_without_opener();
+    std::vector<Descriptor> files;
+    const std::string_view answer = receive_message(g_opener, room, files);
+    std::vector<Reply> received = decode_replies(answer, std::move(files), sent);
+    if (received.empty()) end_without_opener();
+    std::ranges::move(received, std::back_inserter(replies));
+  }
+  return replies;
 }
+
+Reply ask_opener(const Request& request) { return std::move(ask_opener(std::span(&request, 1)).front()); }
 
 Reply ask_opener(Wish wish, const std::string& path, std::int32_t number) {
   Request request;

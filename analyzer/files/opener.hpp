@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "files/descriptor.hpp"
 #include "files/open_file.hpp"
@@ -41,9 +42,9 @@ inline constexpr Wish kLastWish = Wish::kSocket;
 
 struct Request {
   Wish wish = Wish::kFile;
-  std::string path;  // absolute, or relative to the working folder of the command
-  std::optional<Owner> owner;
-  std::optional<MappedFile> mapped;
+  std::string path = {};  // absolute, or relative to the working folder of the command
+  std::optional<Owner> owner = {};
+  std::optional<MappedFile> mapped = {};
   // kFile: 1 for a copy. kLinks, kCalls: the first descriptor or thread that is wanted. kSocket: the thread.
   std::int32_t number = 0;
 };
@@ -64,6 +65,9 @@ bool may_help(int error);
 // Sends a request and waits for the reply. If the opener has ended, this function ends the process with status 3,
 // because a report without these files could be wrong.
 Reply ask_opener(const Request& request);
+// Sends several requests, and returns a reply for each. Takes less time than one call for each request, because a
+// message has many requests.
+std::vector<Reply> ask_opener(std::span<const Request> requests);
 // Asks for something that has neither an owner nor a mapping.
 Reply ask_opener(Wish wish, const std::string& path, std::int32_t number = 0);
 
@@ -75,12 +79,36 @@ DIR* open_folder(const std::string& folder, Wish wish);
 std::string encode_request(const Request& request);
 std::optional<Request> decode_request(std::string_view bytes);
 inline constexpr std::size_t kMaxRequestBytes = std::size_t{320} << 10U;  // a path, and 65,536 groups
-inline constexpr std::size_t kMaxReplyBytes = std::size_t{64} << 10U;
 
-// Receives one message of at most `room.size()` bytes, and the descriptor that came with it. Returns the bytes of the
+// A message has one or more requests, or replies to the first of these requests: as many as fit, and at least one.
+inline constexpr std::size_t kMaxReplyBytes = std::size_t{64} << 10U;  // a message with replies
+inline constexpr std::size_t kMaxReplyText = kMaxReplyBytes - 16;      // `bytes` of a reply
+
+// A message with requests, each as encode_request() returns it. decode_requests() returns nothing for bytes that are no
+// such message.
+void add_request(std::string& message, std::string_view request);
+std::vector<Request> decode_requests(std::string_view message);
+
+// A message with replies. The descriptors of the replies are sent beside it, in the same order.
+class ReplyMessage {
+ public:
+  bool has_room_for(const Reply& reply) const;
+  void add(Reply reply);
+  std::string_view bytes() const { return bytes_; }
+  std::vector<int> descriptors() const;
+
+ private:
+  std::string bytes_;
+  std::vector<Descriptor> files_;
+};
+// Returns the replies of a message, without more than `most`. A reply whose descriptor is missing has the error EMFILE:
+// the process that received the message may open no more descriptors.
+std::vector<Reply> decode_replies(std::string_view message, std::vector<Descriptor> files, std::size_t most);
+
+// Receives one message of at most `room.size()` bytes, and the descriptors that came with it. Returns the bytes of the
 // message, which lie in `room`; "" if the other end is closed.
-std::string_view receive_message(int socket, std::span<char> room, Descriptor& file);
-// Sends one message, with a descriptor unless `fd` is -1. Returns false if the other end is closed.
-bool send_message(int socket, std::string_view bytes, int fd);
+std::string_view receive_message(int socket, std::span<char> room, std::vector<Descriptor>& files);
+// Sends one message with descriptors, at most 253. Returns false and sets errno if the message was not sent.
+bool send_message(int socket, std::string_view bytes, std::span<const int> descriptors);
 
 }  // namespace forksight::files

@@ -115,7 +115,7 @@ Reply give_link(const std::string& path) {
 
 // Adds a line to the reply. False if there is no room for it.
 bool add_line(Reply& reply, std::string_view line) {
-  if (reply.bytes.size() + line.size() + 1 + sizeof reply.error > files::kMaxReplyBytes) return false;
+  if (reply.bytes.size() + line.size() + 1 > files::kMaxReplyText) return false;
   reply.bytes += line;
   reply.bytes += '\0';
   return true;
@@ -283,19 +283,47 @@ bool reads_process(const Request& request) {
   return true;
 }
 
+namespace {
+
+// Sends replies to the first of these requests, as many as fit into a message. Returns false if the other end is
+// closed.
+bool answer(int socket, std::span<const Request> requests, bool examines_processes) {
+  const auto reply_to = [&](const Request& request) {
+    return examines_processes || !reads_process(request) ? grant(request) : refuse();
+  };
+  files::ReplyMessage message;
+  message.add(reply_to(requests.front()));
+  for (const Request& request : requests.subspan(1)) {
+    Reply reply = reply_to(request);
+    if (!message.has_room_for(reply)) break;
+    message.add(std::move(reply));
+  }
+  if (files::send_message(socket, message.bytes(), message.descriptors())) return true;
+  // The kernel limits how many descriptors of a user are in messages that nobody has received.
+  if (errno != ETOOMANYREFS) return false;
+  if (requests.size() > 1) return answer(socket, requests.first(1), examines_processes);
+  files::ReplyMessage refusal;
+  refusal.add(refuse(EMFILE));
+  return files::send_message(socket, refusal.bytes(), {});
+}
+
+}  // namespace
+
 void serve_requests(int socket, bool examines_processes) {
-  std::vector<char> room(files::kMaxRequestBytes);
+  // A message with one request may have kMaxRequestBytes, and the size of the request in front.
+  std::vector<char> room(files::kMaxRequestBytes + sizeof(std::uint32_t));
   for (;;) {
-    files::Descriptor unwanted;
+    std::vector<files::Descriptor> unwanted;
     const std::string_view bytes = files::receive_message(socket, room, unwanted);
     if (bytes.empty()) break;
-    const auto request = files::decode_request(bytes);
-    const bool is_allowed = request && (examines_processes || !reads_process(*request));
-    const Reply reply = is_allowed ? grant(*request) : refuse(request ? EACCES : EINVAL);
-    std::string answer(sizeof reply.error, '\0');
-    std::memcpy(answer.data(), &reply.error, sizeof reply.error);
-    answer += reply.bytes;
-    if (!files::send_message(socket, answer, reply.file.get())) break;
+    const std::vector<Request> requests = files::decode_requests(bytes);
+    if (requests.empty()) {
+      files::ReplyMessage refusal;
+      refusal.add(refuse(EINVAL));
+      if (!files::send_message(socket, refusal.bytes(), {})) break;
+    } else if (!answer(socket, requests, examines_processes)) {
+      break;
+    }
   }
   ::_exit(0);
 }

@@ -55,12 +55,10 @@ Thread make_thread(const proc::ThreadSample& sample) {
 
 // Adds all threads to the image, the main thread first. `stoppable` gets the threads that forksight may stop. No other
 // process traces these threads, and may_be_stopped() is true for them.
-void read_threads(Image& image, std::vector<std::int32_t>& stoppable) {
+void add_threads(Image& image, const proc::SampledThreads& sampled, std::vector<std::int32_t>& stoppable) {
   std::int32_t tracer = 0;
   std::size_t stopped = 0;
-  bool refused = false;
-  const std::vector<std::int32_t> tids = proc::list_numbers(proc::proc_path(image.pid, "task")).numbers;
-  for (const auto& sample : proc::sample_threads(image.pid, tids, refused)) {
+  for (const auto& sample : sampled.threads) {
     if (!sample) continue;  // the thread has just ended
     image.threads.push_back(make_thread(*sample));
     if (sample->status.tracer != 0) tracer = sample->status.tracer;
@@ -69,7 +67,7 @@ void read_threads(Image& image, std::vector<std::int32_t>& stoppable) {
   }
   std::stable_partition(image.threads.begin(), image.threads.end(),
                         [&](const Thread& thread) { return thread.tid == image.pid; });
-  if (refused) image.limits.push_back("the kernel does not show what some threads are blocked in");
+  if (sampled.is_refused) image.limits.push_back("the kernel does not show what some threads are blocked in");
   if (tracer != 0) {
     image.limits.push_back(
         fmt::format("process {} is traced by {}, so forksight cannot stop its threads: fewer registers are known",
@@ -139,7 +137,8 @@ Result<Image> open_live(std::int32_t pid, const LiveOptions& options) {
     image.limits.push_back(fmt::format("process {}: {}", image.pid, limit));
   }
   std::vector<std::int32_t> stoppable;
-  read_threads(image, stoppable);
+  const auto list = [&] { return proc::list_numbers(proc::proc_path(pid, "task")).numbers; };
+  add_threads(image, options.threads ? *options.threads : proc::sample_threads(pid, list()), stoppable);
   if (!proc::is_same_process({pid, image.start_ticks}) || image.threads.empty()) return Error{gone(pid)};
   if (!options.stop) return image;
   if (options.stop_only) {

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "image/image.hpp"
+#include "proc/thread_sample.hpp"
 #include "result.hpp"
 
 namespace forksight::image {
@@ -12,7 +14,9 @@ namespace forksight::image {
 struct LiveOptions {
   bool stop = true;  // stop threads in order to read all their registers: see stop.hpp
   // Returns true for each thread that is to be stopped. Empty: all threads that may be stopped are stopped.
-  std::function<bool(const Thread&)> stop_only;
+  std::function<bool(const Thread&)> stop_only = {};
+  // All threads of the process, if none of them has run since they were sampled. nullopt: they are sampled now.
+  std::optional<proc::SampledThreads> threads = {};
 };
 
 // Reads the process. An error is one sentence: there is no such process, it has ended, forksight may not read it (with

@@ -5,14 +5,14 @@
 #include <cerrno>
 #include <limits>
 
-#include "proc/proc_fs.hpp"
+#include "proc/process_memory.hpp"
 
 namespace forksight::image {
 
 // Uses /proc/PID/mem, because process_vm_readv() finds the process by its pid. If the process ended and another process
 // got its pid, process_vm_readv() would read the memory of the other process.
 std::shared_ptr<const LiveMemory> LiveMemory::open(std::int32_t tid) {
-  const int fd = proc::open_entry(proc::proc_path(tid, "mem"));
+  const int fd = proc::open_memory(tid);
   if (fd < 0) return nullptr;
   return std::shared_ptr<const LiveMemory>(new LiveMemory(fd, tid));
 }

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <thread>
 
 #include "image/live.hpp"
@@ -16,10 +17,12 @@
 #include "inspect/pthreads.hpp"
 #include "inspect/spin_look.hpp"
 #include "inspect/stuck_call.hpp"
+#include "proc/batches.hpp"
 #include "proc/last_run.hpp"
 #include "proc/mappings.hpp"
 #include "proc/own_process.hpp"
 #include "proc/proc_fs.hpp"
+#include "proc/process_memory.hpp"
 #include "proc/thread_sample.hpp"
 #include "proc/wait_class.hpp"
 #include "watch/enders.hpp"
@@ -154,10 +157,10 @@ class Look {
     std::map<std::int32_t, std::set<std::int32_t>> busy;
     const auto running = [&](std::int32_t pid) {
       std::set<std::int32_t> tids;
-      bool refused = false;
       const std::vector<std::int32_t> all = proc::list_numbers(proc::proc_path(pid, "task")).numbers;
-      for (const auto& thread : proc::sample_threads(pid, all, refused)) {
-        if (thread && thread->status.state == 'R') tids.insert(thread->tid);
+      for (const std::int32_t tid : all) {
+        const auto stat = proc::parse_stat(proc::read_file(proc::task_path(pid, tid, "stat")).text);
+        if (stat && stat->state == 'R') tids.insert(tid);
       }
       return tids;
     };
@@ -279,15 +282,18 @@ class Look {
   // wait after these children had ended.
   void find_waits_of(const std::set<std::int32_t>& pids) {
     std::vector<watch::Waiter> waiters;
-    for (const std::int32_t pid : pids) {
-      zombies_[pid] = watch::find_zombies(pid);
-      bool refused = false;
-      auto round = proc::sample_round(pid, refused);
-      if (!round) continue;
-      for (std::size_t at = 0; at < round->threads.size() && at < kMostSeenThreads; ++at) {
-        if (!round->threads[at].ended()) waiters.push_back({pid, round->threads[at], {}});
+    const std::vector<std::int32_t> all(pids.begin(), pids.end());
+    for (const auto some : proc::in_batches(std::span(all), proc::kReadTogether)) {
+      for (const std::int32_t pid : some) zombies_[pid] = watch::find_zombies(pid);
+      std::vector<proc::SampledRound> rounds = proc::sample_rounds(some);
+      for (std::size_t i = 0; i < some.size(); ++i) {
+        auto& round = rounds[i].round;
+        if (!round) continue;
+        for (std::size_t at = 0; at < round->threads.size() && at < kMostSeenThreads; ++at) {
+          if (!round->threads[at].ended()) waiters.push_back({some[i], round->threads[at], {}});
+        }
+        rounds_.insert_or_assign(some[i], std::move(*round));
       }
-      rounds_.insert_or_assign(pid, std::move(*round));
     }
     watch::find_waits(reader_, waiters, supervisor_.tree());
     for (watch::Waiter& waiter : waiters) waits_[waiter.pid].push_back(std::move(waiter.wait));
@@ -352,8 +358,16 @@ class Look {
   }
 
   void open_images() {
+    std::vector<proc::ThreadsOf> processes;
+    for (const watch::Member& member : chosen_) {
+      const auto round = is_needed(member) ? rounds_.find(member.key.pid) : rounds_.end();
+      processes.push_back(round == rounds_.end() ? proc::ThreadsOf{}
+                                                 : proc::list_living(member.key.pid, round->second));
+    }
+    proc::MemoriesAhead ahead(std::move(processes));
     for (std::size_t i = 0; i < chosen_.size(); ++i) {
       if (options_.progress) options_.progress(i, chosen_.size());
+      ahead.reach(i);
       const watch::Member& member = chosen_[i];
       Subject subject;
       subject.liveness = model::Liveness::kAwake;
@@ -362,6 +376,7 @@ class Look {
       if (is_needed(member) || subject.is_idle) {
         image::LiveOptions live;
         live.stop = options_.stop && is_stuck(member) && may_be_stopped(member);
+        live.threads = sample_if_stuck(i);
         if (goes_on(member)) {
           live.stop_only = [&](const image::Thread& thread) {
             const auto& waits = supervisor_.verdicts().at(member.key).waits;
@@ -399,6 +414,27 @@ class Look {
       result_.subjects.push_back(std::move(subject));
     }
     if (options_.progress) options_.progress(chosen_.size(), chosen_.size());
+  }
+
+  // Returns the threads of chosen_[index] if none of them can run any more. Samples the next such processes, too.
+  std::optional<proc::SampledThreads> sample_if_stuck(std::size_t index) {
+    constexpr std::size_t kAtATime = 16;
+    const auto is_at_rest = [&](const watch::Member& member) {
+      return supervisor_.verdicts().contains(member.key) && !goes_on(member) && !spinning_.contains(member.key.pid);
+    };
+    if (!is_at_rest(chosen_[index])) return std::nullopt;
+    const std::int32_t pid = chosen_[index].key.pid;
+    if (!samples_.contains(pid)) {
+      std::vector<proc::ThreadsOf> processes;
+      for (std::size_t at = index; at < chosen_.size() && processes.size() < kAtATime; ++at) {
+        const std::int32_t other = chosen_[at].key.pid;
+        if (is_at_rest(chosen_[at]))
+          processes.push_back({other, proc::list_numbers(proc::proc_path(other, "task")).numbers});
+      }
+      std::vector<proc::SampledThreads> sampled = proc::sample_threads(processes);
+      for (std::size_t at = 0; at < processes.size(); ++at) samples_[processes[at].pid] = std::move(sampled[at]);
+    }
+    return std::move(samples_.extract(pid).mapped());
   }
 
   // Tries again to stop spinning threads. On a busy machine such a thread may get no processor, and then does not stop
@@ -506,7 +542,8 @@ class Look {
   std::vector<watch::Member> chosen_;
   std::map<std::int32_t, std::size_t> index_;  // by pid
   std::set<std::int32_t> pids_with_waits_;
-  std::map<std::int32_t, std::vector<model::Wait>> waits_;      // by pid, as they were before anything was stopped
+  std::map<std::int32_t, proc::SampledThreads> samples_;    // by pid, of the next processes of which images are opened
+  std::map<std::int32_t, std::vector<model::Wait>> waits_;  // by pid, as they were before anything was stopped
   std::map<std::int32_t, std::vector<model::Zombie>> zombies_;  // by pid, read before the waits
   std::size_t idle_ = 0;                                        // number of images of processes that are not stuck
   LiveTree result_;

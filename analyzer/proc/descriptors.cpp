@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "files/dead_places.hpp"
+#include "proc/batches.hpp"
 #include "proc/proc_fs.hpp"
 
 namespace forksight::proc {
@@ -143,10 +144,39 @@ std::vector<Descriptor> list_descriptors(std::int32_t pid) {
   return all;
 }
 
+namespace {
+
+struct Table {
+  std::size_t process = 0;  // index into the pids of read_tables()
+  std::int32_t tid = 0;     // a thread that has the table
+  ListedLinks links;
+};
+
+// Reads all descriptor tables of these processes, in the order of the processes.
+std::vector<Table> read_tables(std::span<const std::int32_t> pids) {
+  std::vector<Table> tables;
+  std::vector<std::string> folders;
+  for (std::size_t process = 0; process < pids.size(); ++process) {
+    for (const std::int32_t tid : find_tables(pids[process])) {
+      tables.push_back({process, tid, {}});
+      folders.push_back(proc_path(tid, "fd"));
+    }
+  }
+  std::vector<ListedLinks> links = read_links(folders);
+  for (std::size_t at = 0; at < tables.size(); ++at) tables[at].links = std::move(links[at]);
+  return tables;
+}
+
+}  // namespace
+
 std::vector<DescriptorLink> list_links(std::int32_t pid) {
-  std::vector<DescriptorLink> all;
-  for (const std::int32_t tid : find_tables(pid)) {
-    for (auto& [fd, text] : read_links(proc_path(tid, "fd")).links) all.push_back({tid, fd, std::move(text)});
+  return std::move(list_links(std::span(&pid, 1)).front());
+}
+
+std::vector<std::vector<DescriptorLink>> list_links(std::span<const std::int32_t> pids) {
+  std::vector<std::vector<DescriptorLink>> all(pids.size());
+  for (Table& table : read_tables(pids)) {
+    for (auto& [fd, text] : table.links.links) all[table.process].push_back({table.tid, fd, std::move(text)});
   }
   return all;
 }
@@ -157,12 +187,17 @@ std::vector<Holder> find_holders(const std::set<std::string>& objects, const std
   if (objects.empty()) return holders;
   const auto first_eventfd = objects.lower_bound(std::string(kEventfdName));
   const bool wants_eventfds = first_eventfd != objects.end() && first_eventfd->starts_with(kEventfdName);
-  for (const std::int32_t pid : list_numbers("/proc").numbers) {
-    const std::size_t first = holders.size();
-    for (const std::int32_t tid : find_tables(pid)) {
-      ListedLinks listed = read_links(proc_path(tid, "fd"));
-      if (listed.outcome == ReadOutcome::kRefused && must_read.contains(pid) && !has_ended(pid)) refused.insert(pid);
-      collect_holders(pid, tid, std::move(listed.links), objects, wants_eventfds, first, holders);
+  const std::vector<std::int32_t> pids = list_numbers("/proc").numbers;
+  for (const auto some : in_batches(std::span(pids), kReadTogether)) {
+    std::size_t process = some.size();
+    std::size_t first = 0;
+    for (Table& table : read_tables(some)) {
+      const std::int32_t pid = some[table.process];
+      if (table.process != process) first = holders.size();
+      process = table.process;
+      const bool is_refused = table.links.outcome == ReadOutcome::kRefused;
+      if (is_refused && must_read.contains(pid) && !has_ended(pid)) refused.insert(pid);
+      collect_holders(pid, table.tid, std::move(table.links.links), objects, wants_eventfds, first, holders);
     }
   }
   return holders;

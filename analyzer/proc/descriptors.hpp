@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,6 +52,8 @@ struct DescriptorLink {
 };
 // Returns the links of the descriptors of all tables of the process, without those links that cannot be read.
 std::vector<DescriptorLink> list_links(std::int32_t pid);
+// Does the same for several processes, and returns the links of each.
+std::vector<std::vector<DescriptorLink>> list_links(std::span<const std::int32_t> pids);
 
 // Returns the object to which descriptor `fd` refers. `tid`: a living thread that has the descriptor.
 Object find_object(std::int32_t tid, std::int32_t fd);

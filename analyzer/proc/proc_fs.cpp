@@ -107,63 +107,116 @@ std::optional<std::string> read_link(const std::string& path) {
 
 namespace {
 
-// Asks the process behind files::ask_opener() for the numbered texts of a folder (kLinks or kCalls). Returns nullopt if
-// that process refuses.
-std::optional<std::vector<Link>> ask_for_texts(files::Wish wish, const std::string& folder) {
-  std::vector<Link> texts;
-  for (std::int32_t first = 0;;) {
-    const files::Reply reply = files::ask_opener(wish, folder, first);
+// The numbered texts of a folder, as the process behind files::ask_opener() sends them in one or several replies.
+class ReceivedTexts {
+ public:
+  // Adds the texts of a reply. After an error, or after the last text, is_complete() is true.
+  void add(const std::string& folder, const files::Reply& reply) {
+    is_complete_ = true;
     if (reply.error != 0) {
       note_failure(folder, reply.error);
-      return std::nullopt;
+      is_refused_ = true;
+      return;
     }
-    if (reply.bytes.empty()) return texts;
     std::string_view rest = reply.bytes;
     while (!rest.empty()) {
       const std::string_view line = rest.substr(0, rest.find('\0'));
       rest.remove_prefix(std::min(line.size() + 1, rest.size()));
-      if (line.empty()) return texts;
+      if (line.empty()) {
+        is_complete_ = true;
+        return;
+      }
       const std::size_t blank = line.find(' ');
       const auto number = parse_decimal(line.substr(0, blank));
-      if (blank == std::string_view::npos || !number || *number < first || *number >= INT32_MAX) return texts;
-      texts.push_back({static_cast<std::int32_t>(*number), std::string(line.substr(blank + 1))});
-      first = texts.back().number + 1;
+      is_complete_ = blank == std::string_view::npos || !number || *number < first_ || *number >= INT32_MAX;
+      if (is_complete_) return;
+      texts_.push_back({static_cast<std::int32_t>(*number), std::string(line.substr(blank + 1))});
+      first_ = texts_.back().number + 1;
     }
   }
+
+  bool is_complete() const { return is_complete_; }
+  std::int32_t first() const { return first_; }  // the first number that the next reply must have
+  // nullopt: that process refuses.
+  std::optional<std::vector<Link>> take() { return is_refused_ ? std::nullopt : std::optional(std::move(texts_)); }
+
+ private:
+  std::vector<Link> texts_;
+  std::int32_t first_ = 0;
+  bool is_complete_ = false;
+  bool is_refused_ = false;
+};
+
+// Asks the process behind files::ask_opener() for the numbered texts (kLinks or kCalls) of these folders. Returns
+// nullopt for each folder that this process refuses.
+std::vector<std::optional<std::vector<Link>>> ask_for_texts(files::Wish wish, std::span<const std::string> folders) {
+  std::vector<files::Request> requests;
+  for (const std::string& folder : folders) requests.push_back({.wish = wish, .path = folder});
+  const std::vector<files::Reply> replies = files::ask_opener(requests);
+  std::vector<std::optional<std::vector<Link>>> all;
+  for (std::size_t at = 0; at < folders.size(); ++at) {
+    ReceivedTexts texts;
+    texts.add(folders[at], replies[at]);
+    while (!texts.is_complete()) texts.add(folders[at], files::ask_opener(wish, folders[at], texts.first()));
+    all.push_back(texts.take());
+  }
+  return all;
 }
 
 }  // namespace
 
-ListedLinks read_links(const std::string& folder) {
-  if (files::has_opener() && ::access(folder.c_str(), X_OK) != 0) {
-    if (auto links = ask_for_texts(files::Wish::kLinks, folder)) return {ReadOutcome::kOk, std::move(*links)};
+std::vector<ListedLinks> read_links(std::span<const std::string> folders) {
+  std::vector<std::string> closed;  // folders that only the process behind files::ask_opener() can read
+  if (files::has_opener()) {
+    const auto is_closed = [](const std::string& folder) { return ::access(folder.c_str(), X_OK) != 0; };
+    std::ranges::copy_if(folders, std::back_inserter(closed), is_closed);
   }
-  const ListedNumbers listed = list_numbers(folder);
-  ListedLinks links{listed.outcome, {}};
-  for (const std::int32_t number : listed.numbers) {
-    if (auto text = read_link(fmt::format("{}/{}", folder, number))) links.links.push_back({number, std::move(*text)});
+  std::vector<std::optional<std::vector<Link>>> received = ask_for_texts(files::Wish::kLinks, closed);
+  std::vector<ListedLinks> all;
+  for (std::size_t asked = 0; const std::string& folder : folders) {
+    if (asked < closed.size() && folder == closed[asked]) {
+      if (auto& links = received[asked++]) {
+        all.push_back({ReadOutcome::kOk, std::move(*links)});
+        continue;
+      }
+    }
+    const ListedNumbers listed = list_numbers(folder);
+    ListedLinks& links = all.emplace_back(listed.outcome, std::vector<Link>());
+    for (const std::int32_t number : listed.numbers) {
+      if (auto text = read_link(fmt::format("{}/{}", folder, number)))
+        links.links.push_back({number, std::move(*text)});
+    }
   }
-  return links;
+  return all;
 }
 
-std::vector<ReadText> read_calls(std::int32_t pid, std::span<const std::int32_t> tids) {
-  std::vector<ReadText> calls(tids.size());
-  const auto texts = files::has_opener() ? ask_for_texts(files::Wish::kCalls, proc_path(pid, "task"))
-                                         : std::optional<std::vector<Link>>();
-  if (!texts) {
-    const auto read = [&](std::int32_t tid) { return read_file(task_path(pid, tid, "syscall")); };
-    std::ranges::transform(tids, calls.begin(), read);
-    return calls;
+ListedLinks read_links(const std::string& folder) { return std::move(read_links(std::span(&folder, 1)).front()); }
+
+std::vector<std::vector<ReadText>> read_calls(std::span<const ThreadsOf> processes) {
+  std::vector<std::string> folders;
+  if (files::has_opener()) {
+    for (const ThreadsOf& process : processes) folders.push_back(proc_path(process.pid, "task"));
   }
-  // A thread that is missing in the answer has ended.
-  for (const auto& [tid, text] : *texts) {
-    const auto at = std::ranges::lower_bound(tids, tid);
-    if (at == tids.end() || *at != tid || text.size() < 2) continue;
-    ReadText& call = calls[static_cast<std::size_t>(at - tids.begin())];
-    call.outcome = text[0] == '0' ? ReadOutcome::kOk : text[0] == '2' ? ReadOutcome::kRefused : ReadOutcome::kGone;
-    call.text = text.substr(2);
+  const std::vector<std::optional<std::vector<Link>>> received = ask_for_texts(files::Wish::kCalls, folders);
+  std::vector<std::vector<ReadText>> all;
+  for (std::size_t at = 0; at < processes.size(); ++at) {
+    const auto& [pid, tids] = processes[at];
+    std::vector<ReadText>& calls = all.emplace_back(tids.size());
+    if (received.empty() || !received[at]) {
+      const auto read = [pid = pid](std::int32_t tid) { return read_file(task_path(pid, tid, "syscall")); };
+      std::ranges::transform(tids, calls.begin(), read);
+      continue;
+    }
+    // A thread that is missing in the answer has ended.
+    for (const auto& [tid, text] : *received[at]) {
+      const auto place = std::ranges::lower_bound(tids, tid);
+      if (place == tids.end() || *place != tid || text.size() < 2) continue;
+      ReadText& call = calls[static_cast<std::size_t>(place - tids.begin())];
+      call.outcome = text[0] == '0' ? ReadOutcome::kOk : text[0] == '2' ? ReadOutcome::kRefused : ReadOutcome::kGone;
+      call.text = text.substr(2);
+    }
   }
-  return calls;
+  return all;
 }
 
 ListedNumbers list_numbers(const std::string& folder) {

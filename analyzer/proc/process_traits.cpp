@@ -9,7 +9,6 @@
 #include <string>
 
 #include "files/open_file.hpp"
-#include "proc/descriptors.hpp"
 #include "proc/proc_fs.hpp"
 #include "proc/proc_text.hpp"
 
@@ -51,12 +50,11 @@ files::Owner owner_of(std::int32_t tid) {
   return owner;
 }
 
-bool has_io_uring(std::int32_t tid, const std::vector<Mapping>& mappings) {
+bool has_io_uring(const std::vector<Mapping>& mappings, const std::vector<DescriptorLink>& links) {
   // An io_uring may be mapped while no descriptor is open, or open while it is not mapped.
-  const auto is_ring = [](const Mapping& one) { return one.path.find("[io_uring]") != std::string::npos; };
-  if (std::ranges::any_of(mappings, is_ring)) return true;
-  return std::ranges::any_of(
-      list_links(tid), [](const DescriptorLink& one) { return one.text.find("[io_uring]") != std::string::npos; });
+  const auto names_ring = [](const std::string& text) { return text.find("[io_uring]") != std::string::npos; };
+  return std::ranges::any_of(mappings, names_ring, &Mapping::path) ||
+         std::ranges::any_of(links, names_ring, &DescriptorLink::text);
 }
 
 bool has_libc(const std::vector<Mapping>& mappings) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "files/open_file.hpp"
+#include "proc/descriptors.hpp"
 #include "proc/mappings.hpp"
 
 namespace forksight::proc {
@@ -18,8 +19,8 @@ std::optional<bool> runs_x86_64(std::int32_t tid);
 // The user as whom the process opens files. If that cannot be read, "nobody".
 files::Owner owner_of(std::int32_t tid);
 
-// True if the process has an io_uring. `mappings`: the mappings of the process.
-bool has_io_uring(std::int32_t tid, const std::vector<Mapping>& mappings);
+// True if a process with these mappings and descriptors has an io_uring.
+bool has_io_uring(const std::vector<Mapping>& mappings, const std::vector<DescriptorLink>& links);
 
 // True if glibc is mapped as a shared library. Other thread libraries may use signals 32 and 33 in another way.
 bool has_libc(const std::vector<Mapping>& mappings);

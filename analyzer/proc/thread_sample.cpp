@@ -2,9 +2,8 @@
 
 #include <sys/syscall.h>
 
+#include <algorithm>
 #include <utility>
-
-#include "proc/proc_fs.hpp"
 
 namespace forksight::proc {
 
@@ -50,38 +49,69 @@ std::optional<ThreadSample> sample_thread(std::int32_t pid, std::int32_t tid, bo
   return thread;
 }
 
-std::vector<std::optional<ThreadSample>> sample_threads(std::int32_t pid, std::span<const std::int32_t> tids,
-                                                        bool& refused) {
-  std::vector<std::optional<ThreadSample>> threads;
-  threads.reserve(tids.size());
-  for (const std::int32_t tid : tids) threads.push_back(sample_status(pid, tid, refused));
+std::vector<SampledThreads> sample_threads(std::span<const ThreadsOf> processes) {
+  std::vector<SampledThreads> all(processes.size());
+  for (std::size_t at = 0; at < processes.size(); ++at) {
+    for (const std::int32_t tid : processes[at].tids)
+      all[at].threads.push_back(sample_status(processes[at].pid, tid, all[at].is_refused));
+  }
   // A system call is read after the status. If the next sample has the same status, the thread has not run since, so it
   // is in this call.
-  const std::vector<ReadText> texts = read_calls(pid, tids);
-  for (std::size_t at = 0; at < texts.size(); ++at) {
-    std::optional<ThreadSample>& thread = threads[at];
-    if (!thread || thread->ended()) continue;
-    const auto call = parse_call(pid, thread->tid, texts[at], refused);
-    if (call) {
-      thread->call = *call;
-    } else {
-      thread.reset();
+  const std::vector<std::vector<ReadText>> texts = read_calls(processes);
+  for (std::size_t at = 0; at < processes.size(); ++at) {
+    auto& [threads, is_refused] = all[at];
+    for (std::size_t i = 0; i < threads.size(); ++i) {
+      std::optional<ThreadSample>& thread = threads[i];
+      if (!thread || thread->ended()) continue;
+      const auto call = parse_call(processes[at].pid, thread->tid, texts[at][i], is_refused);
+      if (call) {
+        thread->call = *call;
+      } else {
+        thread.reset();
+      }
     }
   }
-  return threads;
+  return all;
+}
+
+SampledThreads sample_threads(std::int32_t pid, std::vector<std::int32_t> tids) {
+  const ThreadsOf process{pid, std::move(tids)};
+  return std::move(sample_threads(std::span(&process, 1)).front());
+}
+
+std::vector<SampledRound> sample_rounds(std::span<const std::int32_t> pids) {
+  std::vector<SampledRound> rounds(pids.size());
+  std::vector<ThreadsOf> processes;
+  for (std::size_t at = 0; at < pids.size(); ++at) {
+    ListedNumbers tids = list_numbers(proc_path(pids[at], "task"));
+    rounds[at].is_refused = tids.outcome == ReadOutcome::kRefused;
+    processes.push_back({pids[at], std::move(tids.numbers)});
+  }
+  std::vector<SampledThreads> sampled = sample_threads(processes);
+  for (std::size_t at = 0; at < pids.size(); ++at) {
+    auto& [threads, is_refused] = sampled[at];
+    rounds[at].is_refused = rounds[at].is_refused || is_refused;
+    const auto is_missing = [](const std::optional<ThreadSample>& thread) { return !thread; };
+    if (threads.empty() || std::ranges::any_of(threads, is_missing)) continue;
+    Round& round = rounds[at].round.emplace();
+    round.threads.reserve(threads.size());
+    for (auto& thread : threads) round.threads.push_back(std::move(*thread));
+  }
+  return rounds;
+}
+
+ThreadsOf list_living(std::int32_t pid, const Round& round) {
+  ThreadsOf living{pid, {}};
+  for (const ThreadSample& thread : round.threads) {
+    if (!thread.ended()) living.tids.push_back(thread.tid);
+  }
+  return living;
 }
 
 std::optional<Round> sample_round(std::int32_t pid, bool& refused) {
-  const ListedNumbers tids = list_numbers(proc_path(pid, "task"));
-  refused = refused || tids.outcome == ReadOutcome::kRefused;
-  if (tids.numbers.empty()) return std::nullopt;
-  Round round;
-  round.threads.reserve(tids.numbers.size());
-  for (auto& thread : sample_threads(pid, tids.numbers, refused)) {
-    if (!thread) return std::nullopt;
-    round.threads.push_back(std::move(*thread));
-  }
-  return round;
+  std::vector<SampledRound> sampled = sample_rounds(std::span(&pid, 1));
+  refused = refused || sampled.front().is_refused;
+  return std::move(sampled.front().round);
 }
 
 }  // namespace forksight::proc

@@ -109,7 +109,7 @@ class Search {
       : reader_(reader), waiters_(waiters), tree_(tree) {}
 
   void run() {
-    for (Waiter& waiter : waiters_) plans_.push_back(plan(waiter));
+    plan_all();
     std::set<std::int32_t> refused;
     for (proc::Holder& holder : proc::find_holders(wanted_, {}, refused)) {
       std::string object = holder.object;
@@ -119,6 +119,21 @@ class Search {
   }
 
  private:
+  void plan_all() {
+    std::vector<proc::ThreadsOf> processes;
+    std::map<std::int32_t, std::size_t> indexes;  // into `processes`, by pid
+    for (const Waiter& waiter : waiters_) {
+      const auto [index, is_new] = indexes.try_emplace(waiter.pid, processes.size());
+      if (is_new) processes.push_back({waiter.pid, {}});
+      processes[index->second].tids.push_back(waiter.thread.tid);
+    }
+    proc::MemoriesAhead ahead(std::move(processes));
+    for (Waiter& waiter : waiters_) {
+      ahead.reach(indexes.at(waiter.pid));
+      plans_.push_back(plan(waiter));
+    }
+  }
+
   Plan plan(Waiter& waiter) {
     const proc::ThreadSample& thread = waiter.thread;
     Plan plan;

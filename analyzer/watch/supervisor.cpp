@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <csignal>
+#include <span>
 #include <utility>
 
+#include "proc/batches.hpp"
 #include "proc/proc_fs.hpp"
+#include "proc/process_memory.hpp"
 #include "proc/process_traits.hpp"
 #include "proc/python_interrupt.hpp"
 #include "proc/thread_sample.hpp"
@@ -71,7 +74,7 @@ void Supervisor::look(Clock::time_point now, Clock::duration age) {
     const bool rests = watched != watched_.end() && !watched->second.last.threads.empty();
     return rests ? watched->second.since : Clock::time_point::max();
   });
-  for (const auto& [pid, member] : tree_.living()) look_at(member, now, age == Clock::duration::zero());
+  sample_all(now, age == Clock::duration::zero());
   std::erase_if(watched_, [&](const auto& entry) { return !tree_.living().contains(entry.first); });
 
   std::vector<std::int32_t> candidates;
@@ -91,18 +94,34 @@ void Supervisor::look(Clock::time_point now, Clock::duration age) {
   add_unheard(now);
 }
 
-void Supervisor::look_at(const Member& member, Clock::time_point now, bool at_once) {
-  const std::int32_t pid = member.key.pid;
-  Watched& watched = watched_[pid];
+// Takes the next round of each process for which a round is due.
+void Supervisor::sample_all(Clock::time_point now, bool at_once) {
+  std::vector<const Member*> due;
+  for (const auto& [pid, member] : tree_.living()) {
+    if (is_round_due(member, now, at_once)) due.push_back(&member);
+  }
+  for (const auto some : proc::in_batches(std::span(due), proc::kReadTogether)) {
+    std::vector<std::int32_t> pids;
+    for (const Member* const member : some) pids.push_back(member->key.pid);
+    std::vector<proc::SampledRound> rounds = proc::sample_rounds(pids);
+    for (std::size_t at = 0; at < some.size(); ++at) note_round(*some[at], std::move(rounds[at]), now);
+  }
+}
+
+bool Supervisor::is_round_due(const Member& member, Clock::time_point now, bool at_once) {
+  Watched& watched = watched_[member.key.pid];
   if (watched.key != member.key) {
     watched = Watched{};
     watched.key = member.key;
   }
-  if (watched.witness != 0 && proc::is_awake(pid, watched.witness)) return;
-  if (!watched.last.threads.empty() && now < watched.next_look && !at_once) return;
-  bool refused = false;
-  auto round = proc::sample_round(pid, refused);
-  watched.refusals = refused ? watched.refusals + 1 : 0;
+  if (watched.witness != 0 && proc::is_awake(member.key.pid, watched.witness)) return false;
+  return watched.last.threads.empty() || now >= watched.next_look || at_once;
+}
+
+void Supervisor::note_round(const Member& member, proc::SampledRound sampled, Clock::time_point now) {
+  Watched& watched = watched_.at(member.key.pid);
+  std::optional<proc::Round>& round = sampled.round;
+  watched.refusals = sampled.is_refused ? watched.refusals + 1 : 0;
   if (watched.refusals >= kRefusalsThatCount) unreadable_[member.key] = member.exe.empty() ? member.comm : member.exe;
   bool all_ended = false;
   watched.witness = round ? find_witness(*round, all_ended, watched.is_undecided) : 0;
@@ -228,7 +247,8 @@ bool Supervisor::may_be_timed_out(std::int32_t pid, const std::vector<proc::Thre
   return may_hear_of_child || find_timed_signals(lives->tid, handlers) != 0;
 }
 
-ProcessEvidence Supervisor::read_evidence(const Watched& watched, proc::MemorySharers& memories, Freezers& freezers) {
+ProcessEvidence Supervisor::read_evidence(const Watched& watched, const std::vector<proc::DescriptorLink>& links,
+                                          proc::MemorySharers& memories, Freezers& freezers) {
   const std::int32_t pid = watched.key.pid;
   ProcessEvidence evidence;
   evidence.key = watched.key;
@@ -238,7 +258,7 @@ ProcessEvidence Supervisor::read_evidence(const Watched& watched, proc::MemorySh
   for (const proc::ThreadSample& thread : watched.last.threads) {
     if (thread.ended()) continue;
     evidence.is_x86_64 = proc::runs_x86_64(thread.tid).value_or(false);
-    evidence.has_io_uring = proc::has_io_uring(thread.tid, futexes.mappings(thread.tid));
+    evidence.has_io_uring = proc::has_io_uring(futexes.mappings(thread.tid), links);
     evidence.sharing = memories.find(pid, thread.tid, evidence.sharers);
     evidence.has_libc = proc::has_libc(futexes.mappings(thread.tid));
     const std::uint64_t reserved = evidence.has_libc ? kReservedSignals : 0;
@@ -273,19 +293,31 @@ ProcessEvidence Supervisor::read_evidence(const Watched& watched, proc::MemorySh
 // lists and then takes the second rounds.
 void Supervisor::prove_stuck(const std::vector<std::int32_t>& suspects, Clock::time_point now, bool at_once) {
   const Cost cost;
-  std::vector<ProcessEvidence> all;
+  std::vector<const Watched*> due;
+  for (const std::int32_t pid : suspects) {
+    const Watched& watched = watched_.at(pid);
+    if (!watched.proof && (at_once || now >= watched.next_proof)) due.push_back(&watched);
+  }
+  if (due.empty()) return;
   // All processes are listed once, after the first round of each suspect. After that, only a thread with the memory of
   // a suspect can make another process that shares this memory. If that thread belongs to the suspect, the second round
   // shows that it ran. Otherwise the thread belongs to a process that already shares the memory, and so is in the list.
-  std::optional<proc::MemorySharers> memories;
+  proc::MemorySharers memories;
   Freezers freezers;
-  for (const std::int32_t pid : suspects) {
-    const Watched& watched = watched_.at(pid);
-    if (watched.proof || (!at_once && now < watched.next_proof)) continue;
-    if (!memories) memories.emplace();
-    all.push_back(read_evidence(watched, *memories, freezers));
+  std::vector<ProcessEvidence> all;
+  std::vector<proc::ThreadsOf> processes;
+  std::vector<std::int32_t> pids;
+  for (const Watched* const watched : due) {
+    processes.push_back(proc::list_living(watched->key.pid, watched->last));
+    pids.push_back(watched->key.pid);
   }
-  if (all.empty()) return;
+  proc::MemoriesAhead ahead(std::move(processes));
+  for (const auto some : proc::in_batches(std::span(pids), proc::kReadTogether)) {
+    for (const auto& links : proc::list_links(some)) {
+      ahead.reach(all.size());
+      all.push_back(read_evidence(*due[all.size()], links, memories, freezers));
+    }
+  }
   const Clock::duration least_rest = cost.used() * kProofShare;
   if (next_proof_of_live_wakers_ <= now) next_proof_of_live_wakers_ = now + least_rest;
   for (ProcessEvidence& evidence : all) {
@@ -293,24 +325,33 @@ void Supervisor::prove_stuck(const std::vector<std::int32_t>& suspects, Clock::t
     evidence.is_incomplete = tids.outcome == proc::ReadOutcome::kRefused;
     evidence.tids_between = std::move(tids.numbers);
   }
-  for (ProcessEvidence& evidence : all) {
-    bool refused = false;
-    if (auto round = proc::sample_round(evidence.key.pid, refused)) evidence.second = std::move(*round);
-    evidence.same_process = proc::is_same_process(evidence.key);
-    evidence.is_incomplete = evidence.is_incomplete || lacks_facts();
-    Proof proof = prove(evidence);
-    Watched& watched = watched_.at(evidence.key.pid);
-    watched.is_undecided = evidence.is_incomplete || !is_same_round(evidence.first, evidence.second);
-    if (!proof.stuck) {
-      watched.is_not_provable = proof.lasting;
-      watched.rest_before_proof = std::min<Clock::duration>(watched.rest_before_proof + kSettled, kLongestRest);
-      watched.next_proof = now + std::max(watched.rest_before_proof, least_rest);
-      continue;
+  for (const auto some : proc::in_batches(std::span(all), proc::kReadTogether)) {
+    std::vector<std::int32_t> tried;
+    for (const ProcessEvidence& evidence : some) tried.push_back(evidence.key.pid);
+    std::vector<proc::SampledRound> rounds = proc::sample_rounds(tried);
+    for (std::size_t at = 0; at < some.size(); ++at) {
+      if (rounds[at].round) some[at].second = std::move(*rounds[at].round);
+      finish_proof(some[at], now, least_rest);
     }
-    if (evidence.sharing == proc::Sharing::kUnknown) sharing_unknown_ = true;
-    watched.proof = std::move(proof);
-    watched.facts = std::move(evidence.facts);
   }
+}
+
+// Called when all evidence about a process has been read.
+void Supervisor::finish_proof(ProcessEvidence& evidence, Clock::time_point now, Clock::duration least_rest) {
+  evidence.same_process = proc::is_same_process(evidence.key);
+  evidence.is_incomplete = evidence.is_incomplete || lacks_facts();
+  Proof proof = prove(evidence);
+  Watched& watched = watched_.at(evidence.key.pid);
+  watched.is_undecided = evidence.is_incomplete || !is_same_round(evidence.first, evidence.second);
+  if (!proof.stuck) {
+    watched.is_not_provable = proof.lasting;
+    watched.rest_before_proof = std::min<Clock::duration>(watched.rest_before_proof + kSettled, kLongestRest);
+    watched.next_proof = now + std::max(watched.rest_before_proof, least_rest);
+    return;
+  }
+  if (evidence.sharing == proc::Sharing::kUnknown) sharing_unknown_ = true;
+  watched.proof = std::move(proof);
+  watched.facts = std::move(evidence.facts);
 }
 
 std::string Supervisor::describe_way_out(std::int32_t pid, bool is_own) const {

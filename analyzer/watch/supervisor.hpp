@@ -139,11 +139,16 @@ class Supervisor {
   // the latest look.
   bool lacks_facts() const;
   void look(Clock::time_point now, Clock::duration age);
-  void look_at(const Member& member, Clock::time_point now, bool at_once);
+  void sample_all(Clock::time_point now, bool at_once);
+  bool is_round_due(const Member& member, Clock::time_point now, bool at_once);
+  void note_round(const Member& member, proc::SampledRound sampled, Clock::time_point now);
   std::vector<std::int32_t> find_suspects(const std::vector<std::int32_t>& candidates, Clock::time_point now,
                                           bool at_once);
   void prove_stuck(const std::vector<std::int32_t>& suspects, Clock::time_point now, bool at_once);
-  ProcessEvidence read_evidence(const Watched& watched, proc::MemorySharers& memories, Freezers& freezers);
+  void finish_proof(ProcessEvidence& evidence, Clock::time_point now, Clock::duration least_rest);
+  // `links`: the descriptors of the process.
+  ProcessEvidence read_evidence(const Watched& watched, const std::vector<proc::DescriptorLink>& links,
+                                proc::MemorySharers& memories, Freezers& freezers);
   static ProcessWaits waits_of(const Watched& watched);
   std::uint64_t own_signals_of(std::int32_t pid) const;
   // True if the process has a living child that is not among `stuck`. Such a child may end, and then the process

@@ -234,16 +234,18 @@ std::vector<Bytes> request_seeds() {
   return seeds;
 }
 
-// Reads a request to the process that opens files, and passes the request to grant(). If grant() returns a file, this
+// Reads a message to the process that opens files, and one from that process. Reads a request, and passes it to grant(). If grant() returns a file, this
 // must be a file of /proc, a socket, or ELF.
 bool request(std::span<const unsigned char> input) {
+  (void)files::decode_requests(text_of(input));
+  (void)files::decode_replies(text_of(input), {}, 200);
   const auto wish = files::decode_request(text_of(input));
   if (!wish) return false;
   const std::string bytes = files::encode_request(*wish);
   const auto again = files::decode_request(bytes);
   if (!again || files::encode_request(*again) != bytes) std::abort();
   const files::Reply reply = guard::grant(*wish);
-  if (reply.bytes.size() + sizeof reply.error > files::kMaxReplyBytes) std::abort();
+  if (reply.bytes.size() > files::kMaxReplyText) std::abort();
   if (!reply.file) return true;
   struct stat status {};
   struct statfs place {};

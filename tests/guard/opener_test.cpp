@@ -7,15 +7,20 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "files/named_paths.hpp"
 
@@ -256,6 +261,126 @@ TEST(OpenerRequest, OfForeignCodeIsRefused) {
   std::string many = files::encode_request(wish(Wish::kFile, ""));
   many[40] = '\xff';  // the number of groups
   EXPECT_FALSE(files::decode_request(many));
+}
+
+TEST(OpenerMessage, HasSeveralRequests) {
+  std::string message;
+  for (const char* const path : {"/proc/1/fd", "", "/usr/lib/libx.so"})
+    files::add_request(message, files::encode_request(wish(Wish::kLinks, path)));
+  const std::vector<Request> requests = files::decode_requests(message);
+  ASSERT_EQ(requests.size(), 3U);
+  EXPECT_EQ(requests[0].path, "/proc/1/fd");
+  EXPECT_EQ(requests[1].path, "");
+  EXPECT_EQ(requests[2].path, "/usr/lib/libx.so");
+  EXPECT_TRUE(files::decode_requests(message + "x").empty());
+  std::string too_large = message;
+  too_large[1] = '\x7f';  // the size of the first request
+  EXPECT_TRUE(files::decode_requests(too_large).empty());
+  EXPECT_TRUE(files::decode_requests("").empty());
+}
+
+TEST(OpenerMessage, HasAsManyRepliesAsFit) {
+  files::ReplyMessage message;
+  files::Reply reply;
+  reply.bytes.assign(files::kMaxReplyText, 'x');
+  ASSERT_TRUE(message.has_room_for(reply));
+  message.add(std::move(reply));
+  EXPECT_FALSE(message.has_room_for(files::Reply{}));
+  EXPECT_LE(message.bytes().size(), files::kMaxReplyBytes);
+
+  files::ReplyMessage of_files;
+  files::Reply file;
+  for (int count = 0; count < 253; ++count) {
+    file.file = files::Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    ASSERT_TRUE(of_files.has_room_for(file)) << count;
+    of_files.add(std::move(file));
+  }
+  EXPECT_EQ(of_files.descriptors().size(), 253U);
+  EXPECT_FALSE(of_files.has_room_for(files::Reply{})) << "the kernel sends at most 253 descriptors with a message";
+}
+
+TEST(OpenerMessage, NamesTheReplyWhoseDescriptorIsMissing) {
+  files::ReplyMessage message;
+  for (const int error : {0, EACCES, 0}) {
+    files::Reply reply;
+    reply.error = error;
+    if (error == 0) reply.file = files::Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    message.add(std::move(reply));
+  }
+  std::vector<files::Descriptor> arrived;
+  arrived.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const std::vector<files::Reply> replies = files::decode_replies(message.bytes(), std::move(arrived), 3);
+  ASSERT_EQ(replies.size(), 3U);
+  EXPECT_TRUE(replies[0].file);
+  EXPECT_EQ(replies[0].error, 0);
+  EXPECT_EQ(replies[1].error, EACCES);
+  EXPECT_FALSE(replies[2].file);
+  EXPECT_EQ(replies[2].error, EMFILE);
+  EXPECT_EQ(files::decode_replies(message.bytes(), {}, 1).size(), 1U);
+  for (std::size_t size = 0; size < message.bytes().size(); ++size)
+    EXPECT_LT(files::decode_replies(message.bytes().substr(0, size), {}, 3).size(), 3U) << size;
+}
+
+// An opener in a process of its own, which files::ask_opener() uses.
+class RunningOpener {
+ public:
+  RunningOpener() {
+    std::array<int, 2> ends{};
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()), 0);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::close(ends[0]);
+      serve_requests(ends[1], true);
+    }
+    ::close(ends[1]);
+    socket_ = ends[0];
+    files::use_opener(socket_);
+  }
+  ~RunningOpener() {
+    files::use_opener(-1);
+    ::close(socket_);
+    int status = -1;
+    EXPECT_EQ(::waitpid(pid_, &status, 0), pid_);
+    EXPECT_EQ(status, 0);
+  }
+  RunningOpener(const RunningOpener&) = delete;
+  RunningOpener& operator=(const RunningOpener&) = delete;
+
+ private:
+  pid_t pid_ = -1;
+  int socket_ = -1;
+};
+
+TEST_F(Opener, RepliesToManyRequestsInTheirOrder) {
+  const std::string library = write("lib.so", elf(ET_DYN));
+  const RunningOpener opener;
+  std::vector<Request> requests;
+  for (int count = 0; count < 300; ++count) {
+    requests.push_back(wish(Wish::kEntry, own("stat")));
+    requests.push_back(wish(Wish::kFile, library));
+    requests.push_back(wish(Wish::kEntry, "/etc/passwd"));
+    requests.push_back(wish(Wish::kLink, own("exe")));
+    if (count % 50 == 0) requests.push_back(wish(Wish::kFile, std::string(files::kMaxRequestBytes + 1, 'x')));
+  }
+  const std::vector<files::Reply> replies = files::ask_opener(requests);
+  ASSERT_EQ(replies.size(), requests.size());
+  const std::string program = fs::read_symlink("/proc/self/exe").string();
+  for (std::size_t at = 0; at < replies.size(); ++at) {
+    SCOPED_TRACE(at);
+    const Request& request = requests[at];
+    if (request.wish == Wish::kLink) {
+      EXPECT_EQ(replies[at].bytes, program);
+    } else if (request.path.size() > files::kMaxRequestBytes) {
+      EXPECT_EQ(replies[at].error, ENAMETOOLONG);
+    } else if (request.path == "/etc/passwd") {
+      EXPECT_EQ(replies[at].error, EACCES);
+    } else {
+      EXPECT_EQ(replies[at].error, 0);
+      char first = 0;
+      ASSERT_EQ(::pread(replies[at].file.get(), &first, 1, 0), 1);
+      EXPECT_EQ(first == '\x7f', request.path == library);
+    }
+  }
 }
 
 }  // namespace
