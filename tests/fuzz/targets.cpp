@@ -234,8 +234,8 @@ std::vector<Bytes> request_seeds() {
   return seeds;
 }
 
-// Reads a message to the process that opens files, and one from that process. Reads a request, and passes it to grant(). If grant() returns a file, this
-// must be a file of /proc, a socket, or ELF.
+// Reads the input as a message to the process that opens files, as a message from that process, and as one request. Passes
+// the request to grant(). If grant() returns a file, this must be a file of /proc, a socket, or ELF.
 bool request(std::span<const unsigned char> input) {
   (void)files::decode_requests(text_of(input));
   (void)files::decode_replies(text_of(input), {}, 200);
