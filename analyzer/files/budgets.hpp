@@ -112,4 +112,11 @@ inline constexpr std::uint64_t kMaxSemaphoreSearchBytes = std::uint64_t{512} << 
 // /proc.
 inline constexpr std::size_t kMaxPolledDescriptors = 65'536;
 
+// Pairs of a waiting thread and a process that could end its wait, at one look at a process tree. If 1,000 processes wait
+// at one pipe that all of them have open, there are a million such pairs. About further waits nothing is proven.
+inline constexpr std::size_t kMaxPossibleWakers = 1'200'000;
+
+// Processes and threads that the JSON report lists for one wait: those that could end the wait.
+inline constexpr std::size_t kMaxListedWakers = 100;
+
 }  // namespace forksight::files

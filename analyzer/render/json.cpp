@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <span>
 
+#include "files/budgets.hpp"
 #include "forksight/version.hpp"
 #include "render/findings_json.hpp"
 #include "render/names.hpp"
@@ -14,10 +16,10 @@ namespace {
 // Keeps the order in which members are written: people read the first members first.
 using Json = nlohmann::ordered_json;
 
-template <class T, class ToJson>
-Json array_of(const std::vector<T>& items, ToJson to_json) {
+template <class Items, class ToJson>
+Json array_of(const Items& items, ToJson to_json) {
   Json array = Json::array();
-  for (const T& item : items) array.push_back(to_json(item));
+  for (const auto& item : items) array.push_back(to_json(item));
   return array;
 }
 
@@ -47,6 +49,7 @@ Json to_json(const model::Ender& ender) {
 }
 
 Json to_json(const model::Wait& wait) {
+  const auto listed = std::span(wait.wakers).first(std::min(wait.wakers.size(), files::kMaxListedWakers));
   Json json = {{"tid", wait.tid},
                {"name", wait.name},
                {"kind", name_of(wait.kind)},
@@ -58,8 +61,9 @@ Json to_json(const model::Wait& wait) {
                {"owner", wait.owner},
                {"path", wait.path},
                {"object_name", wait.object_name},
-               {"wakers", array_of(wait.wakers, [](const model::Waker& waker) { return to_json(waker); })},
+               {"wakers", array_of(listed, [](const model::Waker& waker) { return to_json(waker); })},
                {"stuck", wait.is_stuck}};
+  if (listed.size() < wait.wakers.size()) json["wakers_left_out"] = wait.wakers.size() - listed.size();
   json["fd"] = wait.fd;
   json["call"] = wait.call;
   json["target"] = wait.target;

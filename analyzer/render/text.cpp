@@ -18,8 +18,8 @@ namespace forksight::render {
 namespace {
 
 constexpr std::size_t kMostPids = 8;
-constexpr std::size_t kMostLimits = 12;
-constexpr std::size_t kMostFiles = 8;  // the most files that one sentence names
+constexpr std::size_t kMostSentences = 12;  // a screen of sentences, if each takes two lines
+constexpr std::size_t kMostFiles = 8;       // the most files that one sentence names
 
 std::string upper(std::string text) {
   for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
@@ -76,7 +76,8 @@ class TextReport {
     std::string found = findings_.empty() ? "nothing found" : words::count(findings_.size(), "finding", "findings");
     if (!unexplained_.empty()) found = findings_.empty() ? hangs : fmt::format("{} and {}", found, hangs);
     page_.headline(Style::kBold, fmt::format("forksight: {} in {}", found, seen));
-    for (const std::string& sentence : unexplained_) page_.item(Style::kWarn, "-", sentence);
+    for (const std::string& sentence : fold(unexplained_, "unexplained hangs", options_))
+      page_.item(Style::kWarn, "-", sentence);
   }
 
   void describe(std::size_t number, const Finding& finding) {
@@ -300,6 +301,14 @@ std::string render_list(std::string_view title, const std::vector<std::string>& 
   return page.take();
 }
 
+std::vector<std::string> fold(const std::vector<std::string>& sentences, std::string_view what,
+                              const TextOptions& options) {
+  if (options.full || sentences.size() <= kMostSentences) return sentences;
+  std::vector<std::string> kept(sentences.begin(), sentences.begin() + kMostSentences);
+  kept.push_back(fmt::format("{} more {}; --format json has them all", sentences.size() - kMostSentences, what));
+  return kept;
+}
+
 std::vector<std::string> merge_limits(const std::vector<std::string>& limits) {
   std::vector<std::string_view> order;
   std::map<std::string_view, std::vector<std::string_view>> files;
@@ -327,11 +336,7 @@ std::vector<std::string> merge_limits(const std::vector<std::string>& limits) {
 
 std::string render_limits(const std::vector<std::string>& limits, const TextOptions& options) {
   if (limits.empty()) return {};
-  std::vector<std::string> lines = merge_limits(limits);
-  if (const std::size_t count = lines.size(); count > kMostLimits) {
-    lines.resize(kMostLimits);
-    lines.push_back(fmt::format("{} more; --format json has them all", count - kMostLimits));
-  }
+  const std::vector<std::string> lines = fold(merge_limits(limits), "sentences like these", options);
   return render_list("What could not be seen:", lines, options);
 }
 

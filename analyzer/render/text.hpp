@@ -29,6 +29,11 @@ std::string render_line(std::string_view text, const TextOptions& options = {});
 // Renders a title, and then an item for each of `lines`.
 std::string render_list(std::string_view title, const std::vector<std::string>& lines, const TextOptions& options = {});
 
+// Keeps the first of these sentences, and counts the others in one further sentence. `what`: "unexplained hangs". With
+// `options.full`, keeps all.
+std::vector<std::string> fold(const std::vector<std::string>& sentences, std::string_view what,
+                              const TextOptions& options);
+
 // Merges sentences about what could not be seen. If several sentences say the same about different files, they become
 // one sentence.
 std::vector<std::string> merge_limits(const std::vector<std::string>& limits);

@@ -108,7 +108,8 @@ bool RunReport::say(const model::Model& model, const std::vector<Finding>& findi
   const std::vector<Finding>& shown = is_regular_ ? findings : fresh;
   const render::TextOptions how = text_options();
   std::string text = shown.empty() ? "" : render::render_text(model, shown, how);
-  for (const std::string& sentence : shown_sentences) text += render::render_line("forksight: " + sentence, how);
+  for (const std::string& sentence : render::fold(shown_sentences, "unexplained hangs", how))
+    text += render::render_line("forksight: " + sentence, how);
   if (!shown_sentences.empty()) text += render::render_waits(model, find_unexplained_processes(model, findings), how);
   if (file_ >= 0) {
     write_whole(text);

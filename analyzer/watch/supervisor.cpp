@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "files/budgets.hpp"
 #include "proc/batches.hpp"
 #include "proc/proc_fs.hpp"
 #include "proc/process_memory.hpp"
@@ -188,6 +189,7 @@ std::vector<std::int32_t> Supervisor::find_suspects(const std::vector<std::int32
   const auto build = [&](bool may_scan) {
     nodes.assign(candidates.size(), Node{});
     wants_scan = false;
+    wakers_.begin_pass();
     for (const std::int32_t pid : candidates) {
       Watched& watched = watched_.at(pid);
       Node& node = nodes[node_of.at(pid)];
@@ -304,6 +306,7 @@ void Supervisor::prove_stuck(const std::vector<std::int32_t>& suspects, Clock::t
   // shows that it ran. Otherwise the thread belongs to a process that already shares the memory, and so is in the list.
   proc::MemorySharers memories;
   Freezers freezers;
+  wakers_.begin_pass();
   std::vector<ProcessEvidence> all;
   std::vector<proc::ThreadsOf> processes;
   std::vector<std::int32_t> pids;
@@ -566,6 +569,13 @@ std::vector<std::string> Supervisor::limits() const {
     if (member == tree_.living().end() || unreadable_.contains(member->second.key)) continue;
     limits.push_back(fmt::format("process {} ({}): the kernel does not let forksight list its descriptors", pid,
                                  member->second.comm));
+  }
+  if (wakers_.has_too_many()) {
+    limits.push_back(
+        fmt::format("some pipes or sockets are open in very many processes: forksight looked at {} pairs of "
+                    "a waiting thread and a process that could end its wait, and proves nothing about the "
+                    "other waits",
+                    files::kMaxPossibleWakers));
   }
   if (sharing_unknown_) {
     limits.emplace_back(

@@ -103,6 +103,8 @@ void WakerFinder::find_outside() {
 
 void WakerFinder::begin_look() {
   if (!is_whole_) find_outside();
+  begin_pass();
+  has_too_many_ = false;
   file_locks_.reset();
   shared_.reset();
   shared_on_its_way_.reset();
@@ -139,9 +141,18 @@ Answer WakerFinder::find(std::int32_t pid, const proc::ThreadSample& thread, con
       break;
     default: return answer;
   }
+  answer = within_limit(answer, facts);
   facts.wakers_known = answer == Answer::kKnown;
   facts.is_open_to_all = answer == Answer::kNotProvable;
   return answer;
+}
+
+Answer WakerFinder::within_limit(Answer answer, WaitFacts& facts) {
+  counted_ += facts.wakers.size();
+  if (counted_ <= files::kMaxPossibleWakers) return answer;
+  facts.wakers.clear();
+  has_too_many_ = true;
+  return answer == Answer::kKnown ? Answer::kUnknown : answer;
 }
 
 Answer WakerFinder::find_children(std::int32_t pid, const proc::ThreadSample& thread, const Tree& tree, bool thorough,
@@ -427,8 +438,10 @@ Answer WakerFinder::find_shared(std::int32_t pid, const proc::SharedPlace& place
     const bool has_mapped = std::ranges::find(*mappers, holder.pid) != mappers->end();
     if (!has_mapped) facts.wakers.push_back({holder.pid, "shared memory", 0, holder.fd});
   }
-  facts.wakers_known = std::find(mappers->begin(), mappers->end(), pid) != mappers->end();
-  return facts.wakers_known ? Answer::kKnown : Answer::kUnknown;
+  const bool has_pid = std::find(mappers->begin(), mappers->end(), pid) != mappers->end();
+  const Answer answer = within_limit(has_pid ? Answer::kKnown : Answer::kUnknown, facts);
+  facts.wakers_known = answer == Answer::kKnown;
+  return answer;
 }
 
 void WakerFinder::scan(const Tree& tree) {

@@ -40,6 +40,11 @@ class WakerFinder {
 
   // Drops the data that was read for the previous look.
   void begin_look();
+  // Must be called before the waits of a tree are passed to find(), each of them once. From then on, find() counts the
+  // wakers that it returns. After files::kMaxPossibleWakers of them, the answer is kUnknown.
+  void begin_pass() { counted_ = 0; }
+  // True if an answer of this look was kUnknown because of that limit.
+  bool has_too_many() const { return has_too_many_; }
 
   // Fills `object`, `wakers`, `wakers_known` and `is_open_to_all` for a thread that waits for a child, a descriptor, a
   // file lock or its tracer. Changes nothing for other threads. Holders of descriptors come from the latest scan. An
@@ -77,6 +82,8 @@ class WakerFinder {
   bool may_kernel_end_wait(const Tree& tree, const std::vector<proc::Holder>& holders, bool of_eventfd);
   Answer find_armers(std::int32_t tid, std::int32_t fd, const proc::Object& timer, WaitFacts& facts);
   void add_receivers(WaitFacts& facts) const;
+  // Counts the wakers of a wait. Returns `answer`, or kUnknown without wakers if they are too many.
+  Answer within_limit(Answer answer, WaitFacts& facts);
   Answer find_lock_holders(std::int32_t pid, const proc::ThreadSample& thread, WaitFacts& facts);
   // True if a socket of the tree has descriptors in its queue. The answer is kept for one look.
   bool has_descriptors_on_their_way(const Tree& tree);
@@ -115,7 +122,9 @@ class WakerFinder {
   KernelWork may_write_to_eventfd_;
   std::optional<bool> has_memory_groups_;                                  // has_memory_groups_of_version_1()
   std::map<std::pair<std::int32_t, std::int32_t>, proc::Object> objects_;  // by thread and descriptor
-  std::size_t polled_ = 0;                                                 // polled descriptors, counted for one look
+  std::size_t counted_ = 0;                                                // wakers that the present pass has found
+  bool has_too_many_ = false;
+  std::size_t polled_ = 0;  // polled descriptors, counted for one look
 };
 
 }  // namespace forksight::watch

@@ -1,5 +1,6 @@
 """process_test.py FORKSIGHT HANGING LIBRARY: `forksight why` and `forksight queue inspect` on malicious processes: very long
 lists, replaced files, overlapping mappings."""
+import json
 import os
 import resource
 import shutil
@@ -53,7 +54,22 @@ class Process(unittest.TestCase):
         self.assertIn("pipe", done.out)
 
     def test_many_processes_that_could_end_each_others_waits(self):
-        self.why(self.start("share", 600, 1), status=(1,))
+        done = self.why(self.start("share", 600, 1), status=(1,))
+        self.assertIn("more unexplained hangs; --format json has them all", done.out)
+        self.assertLess(done.out.count("no rule explains"), 20)
+
+    def test_too_many_processes_that_could_end_each_others_waits(self):
+        done = self.why(self.start("share", 1400, 1), status=(0,))
+        self.assertIn("proves nothing about the other waits", " ".join(done.out.split()))
+
+    def test_the_json_report_counts_what_it_does_not_list(self):
+        done = run([FORKSIGHT, "why", self.start("share", 300, 1).pid, "--format", "json"])
+        waits = [wait for process in json.loads(done.out)["processes"] for wait in process["waits"]]
+        cut = [wait for wait in waits if "wakers_left_out" in wait]
+        self.assertTrue(cut)
+        for wait in cut:
+            self.assertEqual(len(wait["wakers"]), 100)
+            self.assertGreater(wait["wakers_left_out"], 150)
 
     def test_many_threads_that_could_end_each_others_waits(self):
         self.why(self.start("share", 1, 6000), status=(1,))

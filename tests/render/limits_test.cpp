@@ -39,6 +39,17 @@ TEST(Limits, AreEmptyIfEverythingWasSeen) {
   EXPECT_EQ(render_limits({"something"}), "What could not be seen:\n    - something\n");
 }
 
+TEST(Limits, LongListsAreFolded) {
+  const std::vector<std::string> many(40, "process 7 (app) hangs");
+  const std::vector<std::string> folded = fold(many, "unexplained hangs", {});
+  ASSERT_EQ(folded.size(), 13U);
+  EXPECT_EQ(folded.back(), "28 more unexplained hangs; --format json has them all");
+  TextOptions full;
+  full.full = true;
+  EXPECT_EQ(fold(many, "unexplained hangs", full), many);
+  EXPECT_EQ(fold({"one"}, "unexplained hangs", {}), std::vector<std::string>{"one"});
+}
+
 // The user started forksight because of the hang, so the report begins with the unexplained hangs.
 TEST(Unexplained, IsReportedInTheFirstLines) {
   const std::string text = render_text({}, {}, {}, {"process 7 (app) has been stuck, and no rule explains why"});
