@@ -46,6 +46,7 @@ ExitStatus show_report(model::Model& model, const ReportStyle& style, const Repo
     model.limits.push_back(
         "a program or library became shorter while forksight read it: names and lines may be missing");
   }
+  for (std::string& limit : find_search_limits(model)) model.limits.push_back(std::move(limit));
   std::string text;
   if (style.format == "json") {
     for (std::string& sentence : find_unexplained(model, findings)) model.limits.push_back(std::move(sentence));

@@ -16,6 +16,7 @@
 #include "diagnose/fingerprint.hpp"
 #include "diagnose/lock_orders.hpp"
 #include "diagnose/rules.hpp"
+#include "diagnose/wait_cycles.hpp"
 #include "diagnose/words.hpp"
 
 namespace forksight {
@@ -261,16 +262,20 @@ std::vector<std::string> find_unexplained(const model::Model& model, const std::
   return sentences;
 }
 
-std::vector<Finding> conclude(model::Model& model) {
-  std::vector<Finding> findings = diagnose(model);
-  for (std::string& sentence : find_unexplained(model, findings)) model.limits.push_back(std::move(sentence));
+std::vector<std::string> find_search_limits(const model::Model& model) {
+  std::vector<std::string> limits;
+  if (!cycles::find_cycles(model).is_complete) {
+    limits.emplace_back(
+        "the waits are too many to search completely, so rings of threads that wait for each other "
+        "may be missing");
+  }
   if (!model.lock_orders.empty() && !orders::find_rings(model).is_complete) {
-    model.limits.push_back(
+    limits.push_back(
         fmt::format("{} orders of locks are too many to search completely, so long rings of locks may be missing; run "
                     "a smaller part of the program under --lock-order",
                     model.lock_orders.size()));
   }
-  return findings;
+  return limits;
 }
 
 }  // namespace forksight

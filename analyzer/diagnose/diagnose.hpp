@@ -27,7 +27,7 @@ std::vector<model::ProcessId> find_unexplained_processes(const model::Model& mod
 // Returns one sentence for each process that find_unexplained_processes() returns.
 std::vector<std::string> find_unexplained(const model::Model& model, const std::vector<Finding>& findings);
 
-// Returns the findings of diagnose(), and appends the sentences of find_unexplained() to model.limits.
-std::vector<Finding> conclude(model::Model& model);
+// Returns one sentence for each search of diagnose() that has ended early, because it took too many steps.
+std::vector<std::string> find_search_limits(const model::Model& model);
 
 }  // namespace forksight

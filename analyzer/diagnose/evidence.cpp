@@ -10,6 +10,7 @@
 #include <set>
 
 #include "diagnose/ended_threads.hpp"
+#include "diagnose/wait_cycles.hpp"
 #include "diagnose/words.hpp"
 
 namespace forksight {
@@ -76,6 +77,7 @@ bool has_ended(const model::Process& process) {
 
 Evidence::Evidence(const model::Model& model)
     : model_(model),
+      cycles_(cycles::find_cycles(model).found),
       is_forked_(model.processes.size()),
       has_open_hazard_(model.processes.size()),
       is_in_handler_(model.processes.size()) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "diagnose/cycle.hpp"
 #include "diagnose/finding.hpp"
 #include "model/model.hpp"
 
@@ -20,6 +21,8 @@ class Evidence {
   explicit Evidence(const model::Model& model);
 
   const model::Model& model() const { return model_; }
+  // The rings of threads that wait for each other (wait_cycles.hpp).
+  const std::vector<cycles::Cycle>& cycles() const { return cycles_; }
   const model::Process& process(model::ProcessId id) const { return model_.processes[id]; }
   const model::Fork& fork(const model::Touch& touch) const { return model_.forks[touch.fork]; }
   // Returns the name of the process in sentences, such as "child 4242".
@@ -72,6 +75,7 @@ class Evidence {
   bool did_return(const model::Touch& touch) const;
 
   const model::Model& model_;
+  std::vector<cycles::Cycle> cycles_;
   using ThreadKey = std::pair<model::ProcessId, std::int32_t>;  // the number is the tid
   std::vector<bool> is_forked_;  // indexed by process; the next two vectors are indexed in the same way
   std::vector<bool> has_open_hazard_;

@@ -149,7 +149,7 @@ std::string name(const model::HandlerHold& hold) {
 std::optional<Inversion> find_inversion(const Evidence& evidence, const model::HandlerRun& run) {
   const model::HandlerWait* const own = innermost_wait(run);
   if (run.holds.empty() || own == nullptr || own->kind != model::HandlerWaitKind::kLock) return std::nullopt;
-  for (const cycles::Cycle& ring : cycles::find_cycles(evidence.model())) {
+  for (const cycles::Cycle& ring : evidence.cycles()) {
     for (std::size_t i = 0; i < ring.size(); ++i) {
       const cycles::Link& link = ring[(i + 1) % ring.size()];
       const bool is_handler = link.process == run.process && link.wait->tid == run.tid;

@@ -174,9 +174,10 @@ class Components {
 // Finds shortest rings. The search goes through a graph in which edges of the kind `without` are left out.
 class RingSearch {
  public:
-  RingSearch(const Graph& graph, std::string_view without)
+  RingSearch(const Graph& graph, std::string_view without, std::size_t most_steps)
       : graph_(graph),
         without_(without),
+        most_steps_(most_steps),
         components_(graph, without),
         seen_(graph.vertices()),
         from_(graph.nodes.size()) {}
@@ -187,6 +188,7 @@ class RingSearch {
     Cycle cycle = find_shortest(start, false);
     return cycle.empty() ? find_shortest(start, true) : cycle;
   }
+  bool is_complete() const { return steps_ < most_steps_; }
 
  private:
   struct Step {
@@ -204,7 +206,7 @@ class RingSearch {
   Cycle find_shortest(std::size_t start, bool may_be_itself) {
     ++search_;
     std::deque<Open> open{{start, {}, 0}};
-    while (!open.empty() && steps_ < kMostSteps) {
+    while (!open.empty() && is_complete()) {
       const std::optional<Open> next = take(open);
       if (!next || seen_[next->vertex] == search_) continue;
       const std::size_t at = next->vertex;
@@ -251,12 +253,9 @@ class RingSearch {
     return cycle;
   }
 
-  // In a graph that somebody has made for the purpose, each search may visit all nodes, and find a ring that is not
-  // new. So the searches end after this many steps. Rings that were found before are reported.
-  static constexpr std::size_t kMostSteps = 100'000'000;
-
   const Graph& graph_;
   std::string_view without_;
+  std::size_t most_steps_;
   Components components_;
   std::vector<std::size_t> seen_;  // by vertex: the search that has reached it
   std::vector<Step> from_;         // by node: how the search has reached it
@@ -326,15 +325,15 @@ std::string tell_link(const Evidence& evidence, const Cycle& cycle, std::size_t 
 
 }  // namespace
 
-std::vector<Cycle> find_cycles(const model::Model& model) {
+Cycles find_cycles(const model::Model& model, std::size_t most_steps) {
   const Graph graph = build(model);
   std::unordered_set<const model::Wait*> has_finding;
-  std::vector<Cycle> cycles;
+  Cycles cycles;
   // In a pool of processes, one idle worker holds a lock of multiprocessing while it reads from a pipe. The other idle
   // workers wait for this lock. They are no part of the ring that contains the reading worker. So the search first
   // looks for rings without such locks.
   for (const std::string_view without : {std::string_view(model::kViaSemaphoreLock), std::string_view()}) {
-    RingSearch search(graph, without);
+    RingSearch search(graph, without, most_steps);
     for (std::size_t start = 0; start < graph.nodes.size(); ++start) {
       if (has_finding.contains(graph.nodes[start].wait)) continue;
       Cycle cycle = search.find(start);
@@ -342,8 +341,9 @@ std::vector<Cycle> find_cycles(const model::Model& model) {
           std::ranges::none_of(cycle, [&](const Link& link) { return has_finding.contains(link.wait); });
       if (cycle.empty() || !is_new) continue;
       for (const Link& link : cycle) has_finding.insert(link.wait);
-      cycles.push_back(std::move(cycle));
+      cycles.found.push_back(std::move(cycle));
     }
+    cycles.is_complete = cycles.is_complete && search.is_complete();
   }
   return cycles;
 }

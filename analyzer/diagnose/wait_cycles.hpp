@@ -10,21 +10,18 @@
 #include <utility>
 #include <vector>
 
+#include "diagnose/cycle.hpp"
 #include "diagnose/evidence.hpp"
 
 namespace forksight::cycles {
 
-struct Link {
-  model::ProcessId process = 0;
-  const model::Wait* wait = nullptr;
-  const model::Waker* waker = nullptr;  // one of the wakers of `wait`: the one that leads to the next link
-};
-using Cycle = std::vector<Link>;
-
 // Finds rings of threads that are proven stuck. Each thread is in at most one ring: if the shortest ring through a
 // thread contains a thread of an earlier ring, the new ring is left out. A wait counts only if it is known which thread
-// or process could end it. In a ring of one link, a thread waits for itself.
-std::vector<Cycle> find_cycles(const model::Model& model);
+// or process could end it. In a ring of one link, a thread waits for itself. The rings refer to the model.
+// In a graph that somebody has made for the purpose, each search may visit all nodes, and find a ring that is not new.
+// So the search ends after `most_steps` steps. The rings that it has found until then are returned.
+inline constexpr std::size_t kMostSearchSteps = 100'000'000;
+Cycles find_cycles(const model::Model& model, std::size_t most_steps = kMostSearchSteps);
 
 bool has_via(const Cycle& cycle, std::string_view via);
 // True if each link has a waker of one of these kinds.

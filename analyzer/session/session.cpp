@@ -362,6 +362,7 @@ class Session {
     outside_.add_to(result.model, result.findings);
     if (const std::string problem = outside_.write(folder_.path()); !problem.empty()) report_.note(problem);
     result.unexplained = find_unexplained(result.model, result.findings);
+    for (std::string& limit : find_search_limits(result.model)) result.model.limits.push_back(std::move(limit));
     return result;
   }
 

@@ -208,14 +208,15 @@ TEST(Victims, ThatWaitForEachOtherGiveNoFinding) {
   EXPECT_TRUE(diagnose(model).empty());
 }
 
-TEST(Conclude, NamesAHangThatNoRuleExplains) {
+TEST(Unexplained, NamesAHangThatNoRuleExplains) {
   model::Model model = dead_child();
   model.processes[0].liveness = model::Liveness::kDead;
   model.processes[0].exe = "/opt/app/app";
-  const auto findings = conclude(model);
+  const auto findings = diagnose(model);
   EXPECT_EQ(findings.size(), 1U);
-  ASSERT_EQ(model.limits.size(), 1U);
-  EXPECT_NE(model.limits[0].find("process 1000 (app) has been stuck"), std::string::npos) << model.limits[0];
+  const std::vector<std::string> sentences = find_unexplained(model, findings);
+  ASSERT_EQ(sentences.size(), 1U);
+  EXPECT_NE(sentences[0].find("process 1000 (app) has been stuck"), std::string::npos) << sentences[0];
 }
 
 }  // namespace

@@ -136,7 +136,11 @@ TEST(LockCycle, MayGoAcrossProcesses) {
 TEST(LockCycle, TwoRingsAreFoundSeparately) {
   const auto model =
       model_of({dead_process(100, {mutex(1, 2, "a"), mutex(2, 1, "b"), mutex(3, 4, "c"), mutex(4, 3, "d")})});
-  EXPECT_EQ(cycles::find_cycles(model).size(), 2U);
+  EXPECT_EQ(cycles::find_cycles(model).found.size(), 2U);
+  const cycles::Cycles few = cycles::find_cycles(model, 1);
+  EXPECT_TRUE(few.found.empty());
+  EXPECT_FALSE(few.is_complete);
+  EXPECT_TRUE(cycles::find_cycles(model).is_complete);
 }
 
 model::Model in_vfork(model::Wait childs) {

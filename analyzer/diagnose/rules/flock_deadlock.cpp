@@ -12,7 +12,7 @@ namespace forksight::rules {
 
 void flock_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
   cycles::OtherFindings others(evidence);
-  for (cycles::Cycle cycle : cycles::find_cycles(evidence.model())) {
+  for (cycles::Cycle cycle : evidence.cycles()) {
     if ((!cycles::has_via(cycle, "flock") && !cycles::has_via(cycle, "fcntl")) || others.explain(cycle, findings))
       continue;
     const auto is_lock = [](const cycles::Link& link) { return link.wait->kind == model::WaitKind::kFileLock; };

@@ -12,7 +12,7 @@ namespace forksight::rules {
 
 void join_cycle(const Evidence& evidence, std::vector<Finding>& findings) {
   cycles::OtherFindings others(evidence);
-  for (cycles::Cycle cycle : cycles::find_cycles(evidence.model())) {
+  for (cycles::Cycle cycle : evidence.cycles()) {
     const bool has_child = cycles::has_via(cycle, "wait4");
     if (!has_child && !cycles::has_via(cycle, "join")) continue;
     if (!cycles::is_made_of(cycle, {"join", "wait4", "mutex", "rwlock", "GIL", model::kViaSemaphoreLock})) continue;

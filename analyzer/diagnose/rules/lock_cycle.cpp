@@ -24,7 +24,7 @@ bool has_shared_lock(const cycles::Cycle& cycle) {
 
 void lock_cycle(const Evidence& evidence, std::vector<Finding>& findings) {
   cycles::OtherFindings others(evidence);
-  for (const cycles::Cycle& cycle : cycles::find_cycles(evidence.model())) {
+  for (const cycles::Cycle& cycle : evidence.cycles()) {
     if (cycle.size() < 2 || !cycles::is_made_of(cycle, {"mutex", "rwlock", "GIL", model::kViaSemaphoreLock})) continue;
     if (others.explain(cycle, findings)) continue;
     Finding finding = cycles::begin_finding("lock-cycle", evidence, cycle);

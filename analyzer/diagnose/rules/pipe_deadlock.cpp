@@ -82,7 +82,7 @@ void add_fixes_of_one(const Evidence& evidence, const model::Wait& wait, Finding
 
 void pipe_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
   cycles::OtherFindings others(evidence);
-  for (cycles::Cycle cycle : cycles::find_cycles(evidence.model())) {
+  for (cycles::Cycle cycle : evidence.cycles()) {
     if (!cycles::is_made_of(cycle, {"pipe", "socket", "eventfd", "wait4", "mutex", "rwlock", "join"}) ||
         others.explain(cycle, findings))
       continue;

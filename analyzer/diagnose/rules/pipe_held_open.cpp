@@ -160,7 +160,7 @@ void find_suspects(const Evidence& evidence, std::vector<Finding>& findings) {
 
 void pipe_held_open(const Evidence& evidence, std::vector<Finding>& findings) {
   cycles::OtherFindings others(evidence);
-  for (cycles::Cycle cycle : cycles::find_cycles(evidence.model())) {
+  for (cycles::Cycle cycle : evidence.cycles()) {
     if (!cycles::is_held_open(cycle) || others.explain(cycle, findings)) continue;
     std::rotate(cycle.begin(), cycle.begin() + static_cast<std::ptrdiff_t>(find_reader(cycle)), cycle.end());
     const cycles::Link& reader = cycle.front();

@@ -13,7 +13,7 @@ namespace forksight::rules {
 
 void rwlock_recursive_read(const Evidence& evidence, std::vector<Finding>& findings) {
   cycles::OtherFindings others(evidence);
-  for (const cycles::Cycle& cycle : cycles::find_cycles(evidence.model())) {
+  for (const cycles::Cycle& cycle : evidence.cycles()) {
     if (cycle.size() != 1 || !cycles::has_via(cycle, "rwlock") || others.explain(cycle, findings)) continue;
     const model::Wait& writer = *cycle.front().wait;
     if (writer.use != model::FutexUse::kRwlockWrite || writer.owner != 0 || writer.readers == 0) continue;

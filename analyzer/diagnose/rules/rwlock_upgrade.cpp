@@ -29,7 +29,7 @@ const model::Wait* find_joiner(const model::Process& process, std::int32_t tid) 
 
 void rwlock_upgrade(const Evidence& evidence, std::vector<Finding>& findings) {
   cycles::OtherFindings others(evidence);
-  for (const cycles::Cycle& cycle : cycles::find_cycles(evidence.model())) {
+  for (const cycles::Cycle& cycle : evidence.cycles()) {
     if (cycle.size() != 1 || !cycles::has_via(cycle, "rwlock") || others.explain(cycle, findings)) continue;
     const model::Wait& wait = *cycle.front().wait;
     if (wait.use != model::FutexUse::kRwlockWrite || wait.owner != 0 || wait.readers == 0) continue;

@@ -93,7 +93,7 @@ void find_once(const Evidence& evidence, std::vector<Finding>& findings) {
 
 void self_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
   cycles::OtherFindings others(evidence);
-  for (const cycles::Cycle& cycle : cycles::find_cycles(evidence.model())) {
+  for (const cycles::Cycle& cycle : evidence.cycles()) {
     const bool is_semaphore = cycles::has_via(cycle, model::kViaSemaphoreLock);
     if (cycle.size() != 1 || !(cycles::has_via(cycle, "mutex") || is_semaphore)) continue;
     if (others.explain(cycle, findings)) continue;

@@ -213,7 +213,7 @@ void vfork_misuse(const Evidence& evidence, std::vector<Finding>& findings) {
   for (const model::VforkExit& made : evidence.model().vfork_exits) findings.push_back(describe(evidence, made));
   const std::vector<Suspended> all = find_suspended(evidence.model());
   if (all.empty()) return;
-  const std::vector<cycles::Cycle> rings = cycles::find_cycles(evidence.model());
+  const std::vector<cycles::Cycle> rings = evidence.cycles();
   cycles::OtherFindings others(evidence);
   for (const Suspended& suspended : all) {
     const cycles::Cycle ring = find_ring(rings, suspended);
