@@ -40,12 +40,13 @@ std::size_t sequence_length(std::string_view text, std::uint32_t& code_point) {
   return code_point < smallest || code_point > 0x10ffff || is_surrogate ? 0 : length;
 }
 
-// True for C0, DEL, C1, line separators, and characters that change the direction of text.
+// True for C0, DEL, C1, line separators, characters that change the direction of text, and U+FFFE and U+FFFF. These two
+// are no characters, so an XML document with one of them is not well-formed (XML 1.0, section 2.2).
 bool is_control(std::uint32_t code_point) {
   return code_point < 0x20 || (code_point >= 0x7f && code_point < 0xa0) ||
          (code_point >= 0x202a && code_point <= 0x202e) || (code_point >= 0x2066 && code_point <= 0x2069) ||
          code_point == 0x2028 || code_point == 0x2029 || code_point == 0x200e || code_point == 0x200f ||
-         code_point == 0x061c;
+         code_point == 0x061c || code_point == 0xfffe || code_point == 0xffff;
 }
 
 }  // namespace

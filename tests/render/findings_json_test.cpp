@@ -117,7 +117,7 @@ TEST(FindingsJson, AreReadFromEachSampleReport) {
   std::size_t read = 0;
   for (test::Sample& sample : test::all_samples()) {
     SCOPED_TRACE(sample.name);
-    const auto findings = conclude(sample.model);
+    const auto findings = diagnose(sample.model);
     const auto again = read_findings(kReportSchema, render_json(sample.model, findings));
     ASSERT_TRUE(again) << again.error();
     ASSERT_EQ(again->processes.size(), sample.model.processes.size());

@@ -17,6 +17,12 @@ TEST(Printable, ShowsControlCharacters) {
   EXPECT_EQ(printable("\xe2\x80\xae"), "\\xe2\\x80\\xae");  // right-to-left override
 }
 
+TEST(Printable, ShowsCodePointsThatXmlForbids) {
+  EXPECT_EQ(printable("\xef\xbf\xbe|\xef\xbf\xbf"), "\\xef\\xbf\\xbe|\\xef\\xbf\\xbf");
+  EXPECT_EQ(printable("\xef\xbf\xbd"), "\xef\xbf\xbd");  // U+FFFD is a character
+  EXPECT_EQ(escape_json_controls("\"\xef\xbf\xbf\""), "\"\\uffff\"");
+}
+
 // All characters with Unicode's property Bidi_Control (PropList.txt), and Unicode's line and paragraph separators.
 const char* const kReordering[] = {"\xd8\x9c",     "\xe2\x80\x8e", "\xe2\x80\x8f", "\xe2\x80\xaa", "\xe2\x80\xab",
                                    "\xe2\x80\xac", "\xe2\x80\xad", "\xe2\x80\xae", "\xe2\x81\xa6", "\xe2\x81\xa7",
