@@ -7,7 +7,7 @@
 
 int main() {
   for (forksight::test::Sample& sample : forksight::test::all_samples()) {
-    const auto findings = forksight::conclude(sample.model);
+    const auto findings = forksight::diagnose(sample.model);
     const std::string text = forksight::render::render_json(sample.model, findings);
     std::fwrite(text.data(), 1, text.size(), stdout);
     std::fputc('\0', stdout);
