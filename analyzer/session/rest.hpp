@@ -17,9 +17,10 @@ namespace forksight {
 
 class RunRest {
  public:
-  // Must be called at each look. The function is cheap: once a second it reads one file for each process. When the run
-  // has come to rest, the function examines the waits. While the run stays at rest, the function examines the waits
-  // again only if a process has used processor time since the previous examination.
+  // The caller must call this each time it has examined the processes of the run. The function is cheap: once a second
+  // it reads one file for each process. When the run has come to rest, the function examines the waits. While the run
+  // stays at rest, the function examines the waits again only if a process has used processor time since the previous
+  // examination.
   void follow(const watch::Supervisor& supervisor, watch::Clock::time_point now);
 
   // True if during the last second no process was made or ended, and all processes together used almost no processor

@@ -1,5 +1,6 @@
-// Which processes could end a wait for a child, for the other end of a pipe or socket, for a file lock, or for a word
-// in shared memory. What is not understood completely is reported as unknown, and proves nothing.
+// Finds the processes that could end a wait: a wait for a child, for the other end of a pipe or socket, for a file
+// lock, or for a word in shared memory. If forksight does not understand a wait completely, the answer is "unknown".
+// Such an answer proves nothing.
 #pragma once
 
 #include <chrono>
@@ -56,7 +57,8 @@ class WakerFinder {
   // True if the answer for this kind of wait depends on a scan.
   static bool needs_scan(proc::WaitClass kind);
 
-  // Searches all processes for the noted objects. On a big machine, this may take tens of milliseconds.
+  // Searches all processes for the objects that earlier calls of find() noted. On a big machine, this may take tens of
+  // milliseconds.
   void scan(const Tree& tree);
   // True if a multiple of the time that the latest scan took has passed since that scan.
   bool is_scan_due(Clock::time_point now) const { return now >= next_scan_; }

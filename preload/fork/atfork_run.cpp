@@ -13,10 +13,11 @@
 
 #include "guest/house_rules.hpp"
 
-// The trampolines: one small function for each phase of each place in the list of handlers. So each pair of a place and
-// a phase has an address of its own. Handlers have no arguments, so the register of the first argument is free for the
-// number of the trampoline. A trampoline has no stack frame: it jumps to the common function, and the caller's frame
-// stays unchanged.
+// The trampolines. The list of atfork handlers has kMaxHandlers entries, and an entry has a handler for each phase.
+// Each of these handlers has a trampoline: a small function, with an address of its own, that is registered with libc
+// instead of the handler. Handlers have no arguments, so the register of the first argument is free for the number of
+// the trampoline. A trampoline has no stack frame: it jumps to the common function, and the caller's frame stays
+// unchanged.
 asm(".pushsection .text\n"
     ".balign 16\n"
     "forksight_trampolines:\n"
@@ -67,8 +68,8 @@ bool is_timed_fork() {
   return forks < kForksTimedEach || forks % kForksTimedEach == 0;
 }
 
-// Writes the record for the handlers of one fork in this process. Forks of one thread that are not timed share a
-// record.
+// Writes the record for the handlers of one fork in this process. All forks that one thread makes, and that
+// is_timed_fork() does not select, share one record.
 std::uint64_t start_run(Slot& self, HandlerPhase phase) {
   const bool in_child = phase == HandlerPhase::kChild;
   if (!in_child) {
@@ -130,8 +131,8 @@ void run_watched(Slot& self, std::uint32_t place, HandlerPhase phase, AtforkHand
   auto* const run = find_run(reference);
   if (run != nullptr) {
     run->since_ns = since_ns;
-    // In this process only this thread loads `running`. The analyzer reads the file without synchronisation, so it may
-    // see this value of `running` together with an older value of `since_ns`.
+    // No other thread of this process reads `running`. The analyzer reads the file without synchronisation. So it may
+    // see this new value of `running` together with an older value of `since_ns`.
     __atomic_store_n(&run->running, trace::pack_running(phase, place), __ATOMIC_RELEASE);
   }
   ++self.handler_depth;

@@ -1,8 +1,8 @@
-// Mechanism: the parent sets the number of threads to one before it forks, as a protection. A region of the child asks
-//            for four threads by a clause. libgomp expects these threads in its pool and waits for them, but fork() did
-//            not copy them.
+// Mechanism: the parent runs a region of four threads, so its libgomp pool has workers. Then it sets the number of
+//            threads to one, as a protection, and forks. A region of the child asks for four threads by a clause.
+//            libgomp waits for the workers of the parent's pool, but fork() did not copy these workers.
 // To blame:  omp_set_num_threads(1) as a protection. A num_threads() clause overrides this setting.
-// User sees: most regions of the child work. One hangs, at 0 % CPU.
+// User sees: one region of the child hangs, at 0 % CPU. The regions without a num_threads() clause end normally.
 // Fix:       call omp_pause_resource_all(omp_pause_hard) before the fork, fork before any region, or exec in the child.
 // Repaired:  no region of the child has a num_threads() clause.
 //

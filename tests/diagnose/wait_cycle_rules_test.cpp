@@ -1,4 +1,5 @@
-// Tests the rules about deadlocks that no fork causes. The models contain what was seen of the processes from outside.
+// Tests the rules about deadlocks that no fork causes. The models contain what `why` and `run` read about processes
+// through /proc and ptrace. They contain no traces of the shim.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -363,7 +364,8 @@ TEST(PipeDeadlock, NamesThreadsWhereTheRingIsInOneProcess) {
       only_finding(model_of({dead_process(100, {futex(100, FutexUse::kMutex, {100, 101, -1, "mutex"}),
                                                 wait(101, WaitKind::kPipeRead, {{100, 0, 4, "pipe"}}, "pipe:[7]")})}));
   EXPECT_EQ(found.rule, "pipe-deadlock");
-  EXPECT_NE(found.summary.find("and thread 100 \"app\" of the same process acts only after another wait"),
+  EXPECT_NE(found.summary.find("and thread 100 \"app\" of the same process waits, too: only thread 101 \"app\" could "
+                               "end that wait"),
             std::string::npos)
       << found.summary;
   for (const std::string& sentence : found.chain)

@@ -54,7 +54,8 @@ void consume(std::uint32_t index) {
   if (got != step_result::done) return;
   g_view.has_taken = true;
   g_view.number = static_cast<std::uint32_t>(message.length);
-  // A message is parked when more than max_redeliver consumers have died with it. So it is not delivered again.
+  // If more than max_redeliver consumers died while each of them held the same message, the queue parks this message:
+  // it sets the message aside, and delivers it to no other consumer.
   if (!is_caretaker) g_view.saw_corrupt |= message.deliveries > of.max_redeliver + 1;
   step_result put = step_result::none;
   switch (what) {

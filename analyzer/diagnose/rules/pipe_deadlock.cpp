@@ -116,13 +116,14 @@ void pipe_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
     const std::string other =
         cycle.size() == 1 ? tell_own_end(*first.wait, process.pid)
         : is_in_one
-            ? fmt::format(
-                  "{} of the same process {}", cycles::thread(evidence, second, false),
-                  has_lock ? "acts only after another wait, which only this thread could end" : "waits for this thread")
+            ? fmt::format("{} of the same process {}", cycles::thread(evidence, second, false),
+                          has_lock ? fmt::format("waits, too: only {} could end that wait",
+                                                 cycles::thread(evidence, first, false))
+                                   : "waits for this thread")
             : fmt::format("process {} {}", first.waker->pid,
                           waits_for_end ? fmt::format("waits for its end{}{}", words::at(" at ", second.wait->stack),
                                                       is_full ? " instead of reading" : "")
-                          : has_lock    ? "acts only after another wait, which only this process could end"
+                          : has_lock    ? fmt::format("waits, too: only process {} could end that wait", process.pid)
                                         : "waits for this process");
     finding.summary = fmt::format("{} {} {}{}, and {}", evidence.name(finding.process), hangs(process), what,
                                   polls ? std::string() : words::at(" at ", first.wait->stack), other);

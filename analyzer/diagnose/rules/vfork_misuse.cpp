@@ -1,7 +1,8 @@
 // A child of vfork() waits for something that only the parent's suspended thread could do. The child runs in its
-// parent's memory. The thread that called vfork() sleeps there until the child execs or ends. So both wait for ever.
-// The proof comes from outside: the kernel wakes the thread as soon as the child execs. If the thread sleeps in
-// vfork(), the child has not called exec.
+// parent's memory. The thread that called vfork() sleeps in this call until the child execs or ends. So both wait for
+// ever.
+// The kernel wakes the suspended thread as soon as the child execs. So if /proc shows that the thread still sleeps in
+// vfork(), it is proven that the child has not called exec.
 // The rule also reports a child of vfork() that called exit(). The exit handlers of the parent then ran in the parent's
 // memory.
 #include <fmt/core.h>
