@@ -84,7 +84,7 @@ fork_mark::~fork_mark() {
 
 result<std::shared_ptr<core>> core::open(segment memory, role as) {
   const std::shared_ptr<core> made(new core(std::move(memory)));
-  if (!made->mark_.is_ours()) return failed_call(errno, "queue: a page that fork() wipes");
+  if (!made->mark_.is_ours()) return failed_call(errno, "queue: making a page that fork() wipes");
   made->as_ = as;
   const std::int32_t asked = made->memory_.shape().spin_us;
   made->spin_us_ = asked >= 0 ? static_cast<std::uint32_t>(asked) : (usable_cpus() > 1 ? 20 : 0);
@@ -122,17 +122,15 @@ error core::corrupt_at(const void* word) {
   __builtin_memcpy(&value, static_cast<const char*>(word), sizeof(std::uint32_t));
   return failure(errc::corrupt,
                  "queue: at offset %llu is a value that no operation writes (0x%llx): another process has overwritten "
-                 "the segment; "
-                 "the queue is poisoned, create a new one",
+                 "the segment; no process can use this queue any more, so create a new one",
                  static_cast<unsigned long long>(offset), static_cast<unsigned long long>(value));
 }
 
 error core::evicted() const {
-  return failure(
-      errc::evicted,
-      "queue: another participant took process %u for dead, and gave its entry and its buffers to the others; no data "
-      "is damaged: attach again",
-      who_.pid());
+  return failure(errc::evicted,
+                 "queue: another participant took process %u for dead, and removed this handle from the queue. The "
+                 "loans and messages of this handle went back to the queue, and no data is damaged: attach again",
+                 who_.pid());
 }
 
 error core::after_step(step_result outcome) {
@@ -148,9 +146,11 @@ result<void> core::check_usable() const {
   }
   const header& head = *memory_.view().head;
   if (const std::uint64_t poisoned = head.poisoned.load_relaxed(); poisoned != 0) {
-    return failure(errc::corrupt, "queue: was found corrupt at offset %llu by process %llu: create a new one",
-                   static_cast<unsigned long long>(poisoned - 1),
-                   static_cast<unsigned long long>(head.poisoned_by.load_relaxed()));
+    return failure(errc::corrupt,
+                   "queue: process %llu found an invalid value at offset %llu of the segment, and no process can use "
+                   "this queue any more: create a new one",
+                   static_cast<unsigned long long>(head.poisoned_by.load_relaxed()),
+                   static_cast<unsigned long long>(poisoned - 1));
   }
   return {};
 }
@@ -162,18 +162,25 @@ result<void> core::begin(std::uint32_t wanted) {
   // buffer, and its process died, nobody could recover it.
   if (who_.is_evicted()) return evicted();
   if (as_ == role::caretaker) {
-    return failure(errc::role, "queue: this handle is attached as a caretaker, it can neither send nor receive");
+    return failure(errc::role,
+                   "queue: this handle has the role caretaker, so it can neither send nor receive: attach another "
+                   "handle as a producer or consumer");
   }
   const header& head = *memory_.view().head;
   if (wanted == kProducerRole) {
     if (as_ == role::consumer)
-      return failure(errc::role, "queue: this handle is attached as a consumer, it cannot send");
+      return failure(
+          errc::role,
+          "queue: this handle has the role consumer, so it cannot send: attach another handle as a producer");
     if (producer_closed_.load(std::memory_order_relaxed)) {
-      return failure(errc::closed, "queue: close_producer() was called on this handle");
+      return failure(errc::closed,
+                     "queue: close_producer() was called on this handle, so it cannot send any more: attach again");
     }
     if ((head.status.load_relaxed() & kShutdown) != 0) return failure(errc::closed, "queue: was shut down");
   } else if (as_ == role::producer) {
-    return failure(errc::role, "queue: this handle is attached as a producer, it cannot receive");
+    return failure(
+        errc::role,
+        "queue: this handle has the role producer, so it cannot receive: attach another handle as a consumer");
   }
   who_.take_role(wanted);
   return {};
@@ -181,7 +188,8 @@ result<void> core::begin(std::uint32_t wanted) {
 
 result<void> core::take_role(role as) {
   if (as != role::producer && as != role::consumer) {
-    return failure(errc::bad_option, "queue: take_role() is for producer or consumer");
+    return failure(errc::bad_option, "queue: take_role() got %u: it takes role::producer or role::consumer",
+                   static_cast<unsigned>(as));
   }
   return begin(roles_of(as));
 }
@@ -308,15 +316,15 @@ result<std::uint64_t> core::check_consumers(deadline until) {
   if (!until.is_never() && !until.is_now() && clock::now() < until.at()) return kNever;
   const std::string left = describe_buffers(memory_.view());
   if (seen.what == outlook::kind::creator_died) {
-    error why = failure(errc::no_consumer, "queue: no consumer is there, %s, and there is no room: %s",
+    error why = failure(errc::no_consumer, "queue: no consumer is attached, %s, and the queue is full: %s",
                         describe_lost_creator(kConsumerRole, seen, pid_in(head.creator)).c_str(), left.c_str());
     why.pid = pid_in(head.creator);
     return why;
   }
   if (seen.expected == 0) {
-    return failure(errc::no_consumer, "queue: no consumer is left, and there is no room: %s", left.c_str());
+    return failure(errc::no_consumer, "queue: no consumer is left, and the queue is full: %s", left.c_str());
   }
-  return failure(errc::no_consumer, "queue: no consumer is left, %s, and there is no room: %s",
+  return failure(errc::no_consumer, "queue: no consumer is left, %s, and the queue is full: %s",
                  describe_all_ended(kConsumerRole, seen).c_str(), left.c_str());
 }
 
@@ -330,7 +338,9 @@ result<loan> core::acquire_buffer(const std::shared_ptr<core>& self, deadline un
   if (auto good = begin(kProducerRole); !good) return good.error();
   const ring& view = memory_.view();
   if (!memory_.can_write_payload()) {
-    return failure(errc::role, "queue: only its creator may write into the buffers, this handle cannot send");
+    return failure(errc::role,
+                   "queue: it was created with readonly_payload, so only its creator can write into the buffers: this "
+                   "handle cannot send");
   }
   const full mode = static_cast<full>(memory_.shape().full);
   claimed got;
@@ -358,9 +368,13 @@ result<loan> core::acquire_buffer(const std::shared_ptr<core>& self, deadline un
 result<void> core::send(loan& from, std::size_t bytes, deadline until) {
   if (auto good = begin(kProducerRole); !good) return good.error();
   if (from.core_.get() != this)
-    return failure(errc::bad_option, "queue: the loan belongs to another queue, or was sent");
+    return failure(errc::bad_option,
+                   "queue: the loan was already sent, or belongs to another queue: acquire() gives a new loan");
   if (bytes > from.capacity_) {
-    return failure(errc::too_large, "queue: a message of %zu bytes, buffers have %zu", bytes, from.capacity_);
+    return failure(errc::too_large,
+                   "queue: the message has %zu bytes, but a buffer has only %zu: send smaller messages, or create the "
+                   "queue with a larger buffer_bytes",
+                   bytes, from.capacity_);
   }
   const ring& view = memory_.view();
   const full mode = static_cast<full>(memory_.shape().full);
@@ -403,7 +417,7 @@ result<std::uint64_t> core::check_can_receive() {
   if (!view.is_drained(who_.me())) return kNever;
   if (was_shut_down) return failure(errc::closed, "queue: was shut down, and is drained");
   if (seen.what == outlook::kind::creator_died) {
-    error why = failure(errc::producer_died, "queue: no producer is there, %s; nothing is queued",
+    error why = failure(errc::producer_died, "queue: no producer is attached, %s; nothing is queued",
                         describe_lost_creator(kProducerRole, seen, pid_in(head.creator)).c_str());
     why.pid = pid_in(head.creator);
     return why;
@@ -421,9 +435,9 @@ result<std::uint64_t> core::check_can_receive() {
   const std::uint64_t last = head.last_producer.load();
   if ((last & kDied) == 0) return failure(errc::closed, "queue: no producer is left, and nothing is queued");
   const auto pid = static_cast<std::uint32_t>(last);
-  error why =
-      failure(errc::producer_died,
-              "queue: no producer is left, the last one, process %u, died without closing; nothing is queued", pid);
+  error why = failure(
+      errc::producer_died,
+      "queue: no producer is left, the last one, process %u, died without closing its handle; nothing is queued", pid);
   why.pid = pid;
   return why;
 }

@@ -91,7 +91,9 @@ result<void> feeder::put(const void* data, std::size_t bytes) {
   const std::lock_guard<std::mutex> guard(state_->mutex);
   if (auto usable = core_->check_usable(); !usable) return usable;
   if (core_->is_cancelled()) return failure(errc::cancelled, "queue: cancel() was called on this handle");
-  if (state_->is_closing) return failure(errc::closed, "queue: close_producer() was called on this handle");
+  if (state_->is_closing)
+    return failure(errc::closed,
+                   "queue: close_producer() was called on this handle, so it cannot send any more: attach again");
   if (state_->failed) {
     error why = std::move(*state_->failed);
     state_->failed.reset();
@@ -103,7 +105,7 @@ result<void> feeder::put(const void* data, std::size_t bytes) {
       thread_ = std::thread([this] { run(); });
       state_->has_started = true;
     } catch (const std::system_error& why) {
-      return failed_call(why.code().value(), "queue: its feeder thread");
+      return failed_call(why.code().value(), "queue: starting its feeder thread");
     }
   }
   const char* const from = static_cast<const char*>(data);
@@ -126,7 +128,7 @@ result<delivery> feeder::answer(bool is_done) const {
   delivery counts = state_->counts;
   counts.pending = counts.accepted - settled(counts);
   if (!is_done) {
-    return failure(errc::timeout, "queue: %llu of %llu messages are still with the feeder thread, %llu were lost",
+    return failure(errc::timeout, "queue: the feeder thread has not sent %llu of %llu messages yet, and %llu were lost",
                    static_cast<unsigned long long>(counts.pending), static_cast<unsigned long long>(counts.accepted),
                    static_cast<unsigned long long>(counts.lost));
   }

@@ -29,10 +29,12 @@ void place(geometry& shape) {
 // A sentence about the difference between another layout and this one.
 const char* difference_of(std::uint16_t major) {
   switch (major) {
-    case 1: return "in layout 1, no locks show which members live, and a held message keeps its slot";
-    case 2: return "layout 2 keeps the slot of a message as long as a consumer holds it, ours empties it at once";
-    case 3: return "layout 3 has no tickets for waiters, ours serves them in turn";
-    case 4: return "layout 4 does not count the producers and consumers that have ended, ours does";
+    case 1: return "layout 1 has no locks that show which members live";
+    case 2:
+      return "layout 2 frees the slot of a message when the consumer releases the message, layout 5 when the consumer "
+             "takes it";
+    case 3: return "layout 3 does not store the order in which waiting threads came, layout 5 does";
+    case 4: return "layout 4 does not count the producers and consumers that have ended, layout 5 does";
     default: return "this version does not know that layout";
   }
 }
@@ -63,7 +65,7 @@ result<void> check_counts(const geometry& shape, errc code) {
   }
   if (!is_count(shape.buffer_bytes, kLine, kMaxBytes) || shape.buffer_bytes % kLine != 0 ||
       shape.buffer_bytes > kMaxBytes / shape.buffers) {
-    return failure(code, "buffer_bytes is %llu, for %u buffers: all of them can have %llu bytes at most",
+    return failure(code, "buffer_bytes is %llu and buffers is %u: all buffers together can have at most %llu bytes",
                    static_cast<unsigned long long>(shape.buffer_bytes), shape.buffers,
                    static_cast<unsigned long long>(kMaxBytes));
   }
@@ -136,10 +138,14 @@ result<geometry> plan(const options& wanted) {
   shape.grace_ms = static_cast<std::uint32_t>(grace_ms);
   if (auto good = check_counts(shape, errc::bad_option); !good) return good.error();
   if (wanted.unlink_at != 0 && wanted.backing != strategy::named) {
-    return failure(errc::bad_option, "unlink_at is %u: only a queue of strategy::named has a name", wanted.unlink_at);
+    return failure(errc::bad_option,
+                   "unlink_at is %u, but only a queue of strategy::named has a name: set backing to strategy::named, "
+                   "or unlink_at to 0",
+                   wanted.unlink_at);
   }
   if (wanted.readonly_payload && wanted.backing == strategy::named) {
-    return failure(errc::bad_option, "readonly_payload: needs strategy::memfd, a named file cannot be sealed");
+    return failure(errc::bad_option,
+                   "readonly_payload is set, but a named file cannot be sealed: set backing to strategy::memfd");
   }
   place(shape);
   return shape;
@@ -148,44 +154,55 @@ result<geometry> plan(const options& wanted) {
 result<void> check(const geometry& shape, std::size_t bytes) {
   if (shape.major != kMajor) {
     return failure(errc::abi_mismatch,
-                   "segment: its layout is %u.%u, ours is %u.%u: %s. Build all programs with one version", shape.major,
-                   shape.minor, kMajor, kMinor, difference_of(shape.major));
+                   "segment: its layout is %u.%u, but this program needs layout %u.%u: %s. Build all programs with one "
+                   "version of this library",
+                   shape.major, shape.minor, kMajor, kMinor, difference_of(shape.major));
   }
   // A minor version gives a meaning to fields that were 0 before. This version would ignore such a field.
   if (shape.minor > kMinor) {
     return failure(errc::abi_mismatch,
-                   "segment: its layout is %u.%u, ours is %u.%u: it may have options that this version does not know. "
-                   "Build all programs with one version",
+                   "segment: its layout is %u.%u, but this program needs layout %u.%u: it may have options that this "
+                   "version does not know. Build all programs with one version of this library",
                    shape.major, shape.minor, kMajor, kMinor);
   }
   if (shape.abi != abi_hash()) {
-    return failure(
-        errc::abi_mismatch,
-        "segment: its ABI hash is %08x, ours %08x: made by a build with other sizes, offsets, byte order, page "
-        "or line size",
-        shape.abi, abi_hash());
+    return failure(errc::abi_mismatch,
+                   "segment: its ABI hash is %08x, but this program has %08x: the programs differ in sizes, offsets, "
+                   "byte order, page size or line size. Build all programs alike",
+                   shape.abi, abi_hash());
   }
   if (const std::uint32_t crc = crc32c(&shape, offsetof(geometry, crc)); crc != shape.crc) {
-    return failure(errc::corrupt, "segment: the CRC of its header is %08x, not %08x", crc, shape.crc);
+    return failure(errc::corrupt,
+                   "segment: the CRC of its header is %08x, but the header says %08x: a process has overwritten it, so "
+                   "create a new queue",
+                   crc, shape.crc);
   }
   if (auto good = check_counts(shape, errc::corrupt); !good) return good;
   if (shape.strategy > 1 || shape.feed > 1 || shape.on_death > 1 || shape.full > 2 || shape.readonly_payload > 1 ||
       shape.holds_references > 1) {
-    return failure(errc::corrupt, "segment: an option in its header has a value that does not exist");
+    return failure(errc::corrupt,
+                   "segment: an option in its header has a value that does not exist: a process has overwritten it, so "
+                   "create a new queue");
   }
   if (shape.reserved != 0 || shape.unused != 0) {
-    return failure(errc::corrupt, "segment: a field in its header that has no meaning is not 0");
+    return failure(
+        errc::corrupt,
+        "segment: an unused field in its header is not 0: a process has overwritten it, so create a new queue");
   }
   geometry placed = shape;
   place(placed);
   if (placed.participants_at != shape.participants_at || placed.slots_at != shape.slots_at ||
       placed.buffers_at != shape.buffers_at || placed.free_map_at != shape.free_map_at ||
       placed.payload_at != shape.payload_at || placed.bytes != shape.bytes) {
-    return failure(errc::corrupt, "segment: the offsets in its header do not follow from its counts");
+    return failure(errc::corrupt,
+                   "segment: the offsets in its header do not follow from its counts: a process has overwritten it, so "
+                   "create a new queue");
   }
   if (shape.bytes != bytes) {
-    return failure(errc::corrupt, "segment: has %zu bytes, its header says %llu", bytes,
-                   static_cast<unsigned long long>(shape.bytes));
+    return failure(
+        errc::corrupt,
+        "segment: has %zu bytes, but its header says %llu: a process has overwritten it, so create a new queue", bytes,
+        static_cast<unsigned long long>(shape.bytes));
   }
   return {};
 }

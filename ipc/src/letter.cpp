@@ -31,13 +31,16 @@ result<void> check_peer(int socket) {
   ucred peer{};
   socklen_t size = sizeof peer;
   if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
-    return failed_call(errno, "socket %d: SO_PEERCRED: a queue goes over a connected AF_UNIX socket", socket);
+    return failed_call(errno, "socket %d: a queue can be sent only over a connected AF_UNIX socket: SO_PEERCRED",
+                       socket);
   }
   // These are the ids at the time of connect() or socketpair(). A process that has given up root's rights may still
   // have a socket that it made as root. So a peer of root is accepted. This is safe, because root can read and change
   // the memory of this process anyway.
   if (peer.uid != geteuid() && peer.uid != 0) {
-    return failure(errc::untrusted, "socket %d: its peer, process %d, belongs to user %u, this process to user %u",
+    return failure(errc::untrusted,
+                   "socket %d: its peer, process %d, belongs to user %u, but this process to user %u: both must belong "
+                   "to one user",
                    socket, peer.pid, peer.uid, geteuid());
   }
   return {};
@@ -59,8 +62,9 @@ result<void> wait_for(int socket, short events, const letter_kind& kind, deadlin
     if (ready < 0 && errno != EINTR) return failed_call(errno, "socket %d: poll", socket);
     if (ready == 0 && milliseconds < 3'600'000) {
       if (events != POLLIN)
-        return failure(errc::timeout, "socket %d: its peer has not taken in time what was sent", socket);
-      return failure(errc::timeout, "socket %d: its peer has not sent a %s in time", socket, kind.what);
+        return failure(errc::timeout, "socket %d: its peer did not read before the deadline, so nothing was sent",
+                       socket);
+      return failure(errc::timeout, "socket %d: its peer did not send a %s before the deadline", socket, kind.what);
     }
   }
 }
@@ -135,32 +139,34 @@ result<descriptors> receive_descriptors(int socket, const letter_kind& kind, dea
       return failed_call(errno, "socket %d: receiving a %s", socket, kind.what);
     }
     if (got == 0) {
-      return failure(errc::closed, "socket %d: its peer has gone without sending a %s", socket, kind.what);
+      return failure(errc::closed, "socket %d: its peer closed the socket without sending a %s", socket, kind.what);
     }
     auto found = descriptors_of(letter);
     if ((letter.msg_flags & MSG_CTRUNC) != 0) {
       // Every element of `found` has a descriptor, so this process had enough free descriptors: the peer sent too many.
       if (found.back()) {
-        return failure(errc::untrusted, "socket %d: more descriptors were sent than a %s has", socket, kind.what);
+        return failure(errc::untrusted, "socket %d: its peer sent more descriptors than a %s has", socket, kind.what);
       }
       return failure(errc::fd_limit,
-                     "socket %d: a %s was sent, but there was no descriptor left to take it: %s; raise "
-                     "it with ulimit -n and have it sent again",
+                     "socket %d: its peer sent a %s, but this process can open no more descriptors: %s; raise the "
+                     "limit with ulimit -n, and let the peer send again",
                      socket, kind.what, descriptor_use().c_str());
     }
     if (received == 0) files = std::move(found);
     received += static_cast<std::size_t>(got);
   }
   if (in.bytes.magic != kind.magic) {
-    return failure(errc::untrusted, "socket %d: its peer sent no %s but other bytes (%08x)", socket, kind.what,
-                   in.bytes.magic);
+    return failure(errc::untrusted, "socket %d: its peer sent something else than a %s (it begins with %08x)", socket,
+                   kind.what, in.bytes.magic);
   }
   if (in.bytes.major != kMajor) {
-    return failure(errc::abi_mismatch, "socket %d: a %s of version %u, this is version %u", socket, kind.what,
-                   in.bytes.major, kMajor);
+    return failure(errc::abi_mismatch,
+                   "socket %d: its peer sent a %s of version %u, but this program has version %u: build both programs "
+                   "with one version",
+                   socket, kind.what, in.bytes.major, kMajor);
   }
   if (!files[0] || (in.bytes.descriptors == 2) != static_cast<bool>(files[1])) {
-    return failure(errc::untrusted, "socket %d: a %s was sent without its descriptors", socket, kind.what);
+    return failure(errc::untrusted, "socket %d: its peer sent a %s without its descriptors", socket, kind.what);
   }
   return files;
 }

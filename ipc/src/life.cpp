@@ -99,8 +99,7 @@ result<void> life_lock::open(int segment, const std::string& name) {
   if (!file_) {
     // A lack of descriptors or memory may be temporary, so the call fails and can be repeated. If it went on without
     // the lock, no process would ever notice the death of this one.
-    if (why == EMFILE || why == ENFILE || why == ENOMEM)
-      return failed_call(why, "queue: a second description of its file");
+    if (why == EMFILE || why == ENFILE || why == ENOMEM) return failed_call(why, "queue: opening its file again");
     return {};
   }
   struct stat mine {
@@ -127,7 +126,7 @@ result<bool> life_lock::take(std::uint32_t index) const {
   struct flock byte = byte_of(index, F_WRLCK);
   if (fcntl(file_.get(), F_OFD_SETLK, &byte) == 0) return true;
   if (errno == EAGAIN) return false;
-  return failed_call(errno, "queue: the lock by which others see that this process lives");
+  return failed_call(errno, "queue: taking the lock that shows other processes that this one lives");
 }
 
 void life_lock::give_back(std::uint32_t index) const {

@@ -98,10 +98,11 @@ result<void> members::take_place(std::uint32_t roles, const life_lock& lock) {
     }
     sweep();
   }
-  return failure(errc::no_participant,
-                 "queue: all %u entries of its table are taken by %s: create it with a larger max_participants, or "
-                 "close handles that are not used",
-                 ring_.participant_count, describe_takers().c_str());
+  return failure(
+      errc::no_participant,
+      "queue: max_participants is %u, and as many handles are attached by %s: create the queue with a larger "
+      "max_participants, or close handles that are not used",
+      ring_.participant_count, describe_takers().c_str());
 }
 
 std::string members::describe_takers() const {

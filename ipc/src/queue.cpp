@@ -12,7 +12,7 @@ namespace forksight::ipc {
 namespace {
 
 error not_open() {
-  return detail::failure(errc::closed, "queue: this handle is empty: create() or attach() makes one");
+  return detail::failure(errc::closed, "queue: this handle is empty: create() or attach() returns one that is not");
 }
 
 error no_message() { return detail::failure(errc::bad_option, "queue: the message is empty, or was released"); }
@@ -91,7 +91,7 @@ result<void> message::park() {
 result<void> message::requeue() {
   if (!core_) return no_message();
   if (!is_withdrawn_) {
-    return detail::failure(errc::bad_option, "queue: requeue() is for a message of receive_parked()");
+    return detail::failure(errc::bad_option, "queue: requeue() takes only a message that receive_parked() returned");
   }
   auto done = core_->requeue(*this);
   if (has_lost_message(done)) forget();
@@ -191,7 +191,10 @@ result<std::size_t> queue::requeue() {
 result<void> queue::send_copy(const void* data, std::size_t bytes, deadline until) {
   if (!core_) return not_open();
   if (bytes > buffer_bytes()) {
-    return detail::failure(errc::too_large, "queue: a message of %zu bytes, buffers have %zu", bytes, buffer_bytes());
+    return detail::failure(errc::too_large,
+                           "queue: the message has %zu bytes, but a buffer has only %zu: send smaller messages, or "
+                           "create the queue with a larger buffer_bytes",
+                           bytes, buffer_bytes());
   }
   if (feeder_) return feeder_->put(data, bytes);
   auto got = core_->acquire(core_, until);

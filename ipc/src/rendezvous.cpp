@@ -70,8 +70,8 @@ result<void> check_fit(const std::string& name, const detail::geometry& is, cons
       return one.word != nullptr ? std::string(one.word(value)) : std::to_string(number(value));
     };
     return detail::failure(errc::bad_option,
-                           "%s: has %s %s, wanted is %s: ask for the options of the queue that exists, or choose "
-                           "another name",
+                           "%s: the queue has %s %s, but this call asks for %s: ask for the options of the queue that "
+                           "exists, or choose another name",
                            name.c_str(), one.name, shown(one.is).c_str(), shown(one.wanted).c_str());
   }
   return {};
@@ -93,7 +93,7 @@ result<std::optional<detail::segment>> find(const std::string& name) {
     return file.error();
   }
   if (!detail::begins_as_queue(file->get())) {
-    return detail::failure(errc::untrusted, "%s: is a file, but no queue: remove it, or choose another name",
+    return detail::failure(errc::untrusted, "%s: is a file, but not a queue: remove it, or choose another name",
                            name.c_str());
   }
   auto memory = detail::segment::open(std::move(file).value());

@@ -101,8 +101,8 @@ result<void> check_up_to_root(memory_group group, std::uint64_t bytes) {
     const std::uint64_t now = all - std::min(all, group.reclaimable());
     if (now + bytes <= most) continue;
     return failure(errc::cgroup_limit,
-                   "segment: needs %llu bytes, control group %s has %llu left of %llu (%s): raise the limit or ask for "
-                   "fewer or smaller buffers",
+                   "segment: needs %llu bytes, but control group %s has only %llu left of %llu (%s): raise that limit, "
+                   "or ask for fewer or smaller buffers",
                    number(bytes), group.folder.c_str(), number(most > now ? most - now : 0), number(most),
                    group.limit_name());
   }
@@ -137,18 +137,20 @@ result<void> allocate(int fd, std::uint64_t bytes, const std::string& where) {
   if (outcome != ENOSPC && outcome != ENOMEM && outcome != EFBIG) {
     return failed_call(outcome, "segment: %s: posix_fallocate of %llu bytes", where.c_str(), number(bytes));
   }
-  struct statvfs room {};
-  error why = failure(errc::no_space, "segment: needs %llu bytes, but %s", number(bytes), where.c_str());
+  struct statvfs file_system {};
+  error why = failure(errc::no_space, "segment: needs %llu bytes, but ", number(bytes));
   why.sys_errno = outcome;
-  if (fstatvfs(fd, &room) == 0 && room.f_blocks != 0) {
-    why.text += failure(errc::no_space, " has %llu free of %llu", number(std::uint64_t{room.f_bavail} * room.f_frsize),
-                        number(std::uint64_t{room.f_blocks} * room.f_frsize))
+  if (fstatvfs(fd, &file_system) == 0 && file_system.f_blocks != 0) {
+    why.text += failure(errc::no_space, "the file system of %s has only %llu free of %llu", where.c_str(),
+                        number(std::uint64_t{file_system.f_bavail} * file_system.f_frsize),
+                        number(std::uint64_t{file_system.f_blocks} * file_system.f_frsize))
                     .text;
   } else {
-    why.text += " does not have that many free";
+    why.text += "the kernel cannot allocate so much memory";
   }
   why.text += where.starts_with("/dev/shm")
-                  ? ": in a container, --shm-size raises that limit; strategy memfd does not have it"
+                  ? ": make /dev/shm larger (in a container by --shm-size), or use strategy::memfd, which does not "
+                    "need it"
                   : ": ask for fewer or smaller buffers";
   return why;
 }

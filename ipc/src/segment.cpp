@@ -102,8 +102,9 @@ result<descriptor> make_named(const std::string& name, std::uint64_t bytes) {
   if (!is_locked || !has_name(fd)) {
     shm_unlink(name.c_str());  // with dry_run, gc() has locked the file but not removed it
     return failure(errc::not_found,
-                   "segment: gc() has locked or removed %s, as each of %d files that this call has made", name.c_str(),
-                   kAttempts);
+                   "segment: gc() locked or removed each of the %d files that this call made (the last one: %s): try "
+                   "again",
+                   kAttempts, name.c_str());
   }
   if (auto done = allocate(fd, bytes, "/dev/shm" + name); !done) {
     shm_unlink(name.c_str());
@@ -123,12 +124,14 @@ result<void> check_file(int fd, const struct stat& about, uid_t user) {
   if (!S_ISREG(about.st_mode)) return failure(errc::untrusted, "segment: is not a regular file");
   if (is_roots_memfd(fd, about)) return {};
   if (about.st_uid != user) {
-    return failure(errc::untrusted, "segment: belongs to user %u, we are %u: a queue is for one user's processes%s",
-                   about.st_uid, user,
-                   about.st_uid == 0 ? ". Attach before you give up root's rights, or use strategy::memfd" : "");
+    return failure(
+        errc::untrusted,
+        "segment: belongs to user %u, but this process to user %u: only processes of one user can share a queue%s",
+        about.st_uid, user,
+        about.st_uid == 0 ? ". Attach before you give up root's rights, or use strategy::memfd" : "");
   }
   if ((about.st_mode & 077) != 0) {
-    return failure(errc::untrusted, "segment: its mode is %03o, others than its owner may use it: it must be 600",
+    return failure(errc::untrusted, "segment: its mode is %03o, so other users may open it: the mode must be 600",
                    about.st_mode & 0777);
   }
   return {};
@@ -138,7 +141,8 @@ result<void> check_seals(int fd, int wanted) {
   const int seals = fcntl(fd, F_GET_SEALS);
   if (seals < 0 || (seals & wanted) != wanted) {
     return failure(errc::untrusted,
-                   "segment: is not sealed (0x%x, 0x%x is needed): another process could shorten it while it is mapped",
+                   "segment: has the seals 0x%x, but needs 0x%x: without them, another process could shorten it while "
+                   "it is mapped",
                    seals < 0 ? 0 : seals, wanted);
   }
   return {};
@@ -229,7 +233,7 @@ result<void> segment::check_descriptor(int fd) {
 result<descriptor> segment::copy_of(int fd) {
   if (auto good = check_descriptor(fd); !good) return good.error();
   const int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-  if (own < 0) return failed_call(errno, "descriptor %d: a copy of it", fd);
+  if (own < 0) return failed_call(errno, "descriptor %d: copying it", fd);
   return descriptor(own);
 }
 
@@ -246,7 +250,7 @@ result<segment> segment::open(descriptor fd, descriptor payload, access how, uid
   }
   if (auto good = check_file(fd.get(), about, user); !good) return good.error();
   if (about.st_size < static_cast<off_t>(kPage)) {
-    return failure(errc::corrupt, "segment: has %lld bytes, a header alone has %zu",
+    return failure(errc::corrupt, "segment: has %lld bytes, but a header alone has %zu",
                    static_cast<long long>(about.st_size), kPage);
   }
   segment found;
@@ -261,7 +265,8 @@ result<segment> segment::open(descriptor fd, descriptor payload, access how, uid
   munmap(page, kPage);
   const geometry& shape = found.shape_;
   if (magic != kMagic) {
-    return failure(errc::not_found, "segment: is no queue, or not one yet (its first bytes are %016llx)",
+    return failure(errc::not_found,
+                   "segment: is not a queue, or its creator has not finished it (its first bytes are %016llx)",
                    static_cast<unsigned long long>(magic));
   }
   if (auto good = check(shape, static_cast<std::size_t>(about.st_size)); !good) return good.error();
@@ -368,7 +373,8 @@ result<segment> segment::open_named(const std::string& name) {
     return failure(errc::not_found, "%s: was removed by gc() just now", name.c_str());
   }
   if (found && found->name_ != name) {
-    return failure(errc::untrusted, "%s: holds a queue that is called %s", name.c_str(), found->name_.c_str());
+    return failure(errc::untrusted, "%s: is the file of a queue that has another name, %s", name.c_str(),
+                   found->name_.c_str());
   }
   return found;
 }

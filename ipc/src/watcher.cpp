@@ -25,7 +25,7 @@ namespace forksight::ipc::detail {
 
 result<std::unique_ptr<watcher>> watcher::start(core& of, wait_kind kind) {
   descriptor event(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!event) return failed_call(errno, "queue: an eventfd");
+  if (!event) return failed_call(errno, "queue: creating an eventfd");
   std::unique_ptr<watcher> made(new watcher(of, kind, std::move(event)));
   // The new thread inherits this mask, so that signals of the program are handled only by the program's own threads.
   sigset_t all, before;
@@ -42,7 +42,7 @@ result<std::unique_ptr<watcher>> watcher::start(core& of, wait_kind kind) {
     why = ENOMEM;
   }
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
-  if (why != 0) return failed_call(why, "queue: the thread behind its descriptor");
+  if (why != 0) return failed_call(why, "queue: starting the thread that serves its descriptor");
   return made;
 }
 
@@ -105,7 +105,9 @@ void watcher::run() {
 result<int> core::watch(wait_kind kind) {
   if (auto good = begin(kind == wait_kind::message ? kConsumerRole : kProducerRole); !good) return good.error();
   if (kind == wait_kind::buffer && !memory_.can_write_payload()) {
-    return failure(errc::role, "queue: only its creator may write into the buffers, this handle cannot send");
+    return failure(errc::role,
+                   "queue: it was created with readonly_payload, so only its creator can write into the buffers: this "
+                   "handle cannot send");
   }
   std::atomic<watcher*>& place = watchers_[static_cast<std::size_t>(kind)];
   if (const watcher* const there = place.load(); there != nullptr) return there->fd();

@@ -82,7 +82,7 @@ TEST(Delivery, AFlushThatTakesTooLongSaysHowMuchIsLeftAndMayBeRepeated) {
   const auto early = q.flush(deadline::after(10ms));
   ASSERT_FALSE(early);
   EXPECT_EQ(early.error().code, errc::timeout);
-  EXPECT_THAT(early.error().text, HasSubstr("3 of 5 messages are still with the feeder thread, 0 were lost"));
+  EXPECT_THAT(early.error().text, HasSubstr("the feeder thread has not sent 3 of 5 messages yet, and 0 were lost"));
   EXPECT_EQ(q.close_producer(deadline::after(10ms)).error().code, errc::timeout);
   EXPECT_EQ(q.send_copy("x", 1).error().code, errc::closed);
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(q.receive(deadline::after(20s)));

@@ -149,8 +149,8 @@ TEST_F(Errors, NoRoomInTheFileSystem) {
   ASSERT_NE(name, std::string::npos);
   text.replace(name, std::strlen("/forksight-") + 32, "/NAME");
   EXPECT_EQ(text, "segment: needs " + bytes_of(wanted) +
-                      " bytes, but /dev/shm/NAME has 1048576 free of 1048576: in a container, --shm-size raises that "
-                      "limit; strategy memfd does not have it");
+                      " bytes, but the file system of /dev/shm/NAME has only 1048576 free of 1048576: make /dev/shm "
+                      "larger (in a container by --shm-size), or use strategy::memfd, which does not need it");
   // A memfd is not limited by /dev/shm.
   EXPECT_TRUE(queue::create(large(strategy::memfd)));
 }
@@ -165,7 +165,7 @@ TEST_F(Errors, NoMemory) {
     said = said_by([] {}, {test::fault::kind::fails, at, ENOMEM}, [&] { return text_of(queue::create(wanted)); });
   }
   EXPECT_EQ(said, "no_space: segment: needs " + bytes_of(wanted) +
-                      " bytes, but memory does not have that many free: ask for fewer or smaller buffers");
+                      " bytes, but the kernel cannot allocate so much memory: ask for fewer or smaller buffers");
 }
 
 TEST_F(Errors, NoAddressSpace) {
@@ -257,9 +257,10 @@ TEST_F(Errors, TheControlGroupHasNoRoom) {
   // Any group from the leaf up to the root may have a limit. In a cgroup namespace, the root may have one, too.
   for (const std::string folder : {"/sys/fs/cgroup/group/leaf", "/sys/fs/cgroup/group", "/sys/fs/cgroup"}) {
     limit(folder, "3000000");
-    expect_error(queue::create(wanted), errc::cgroup_limit,
-                 "segment: needs " + bytes_of(wanted) + " bytes, control group " + folder +
-                     " has 2000000 left of 3000000 (memory.max): raise the limit or ask for fewer or smaller buffers");
+    expect_error(
+        queue::create(wanted), errc::cgroup_limit,
+        "segment: needs " + bytes_of(wanted) + " bytes, but control group " + folder +
+            " has only 2000000 left of 3000000 (memory.max): raise that limit, or ask for fewer or smaller buffers");
     limit(folder, "max");
     EXPECT_TRUE(queue::create(wanted));
     limit(folder, "9000000");
@@ -281,9 +282,10 @@ TEST_F(Errors, MemoryThatTheKernelCanTakeBackIsRoom) {
                    "slab_reclaimable 500000\nslab_unreclaimable 1000\n");
   EXPECT_TRUE(queue::create(wanted));
   test::write_file(folder + "/memory.stat", "anon 500000\nfile 7000000\nshmem 6000000\ninactive_file 1000000\n");
-  expect_error(queue::create(wanted), errc::cgroup_limit,
-               "segment: needs " + bytes_of(wanted) + " bytes, control group " + folder +
-                   " has 2000000 left of 9000000 (memory.max): raise the limit or ask for fewer or smaller buffers");
+  expect_error(
+      queue::create(wanted), errc::cgroup_limit,
+      "segment: needs " + bytes_of(wanted) + " bytes, but control group " + folder +
+          " has only 2000000 left of 9000000 (memory.max): raise that limit, or ask for fewer or smaller buffers");
 }
 
 TEST_F(Errors, AControlGroupOfVersion1HasNoRoom) {
@@ -295,11 +297,10 @@ TEST_F(Errors, AControlGroupOfVersion1HasNoRoom) {
   for (const std::string& folder : {group + "/leaf", group, "/sys/fs/cgroup/memory"s}) {
     test::write_file(folder + "/memory.usage_in_bytes", "8000000\n");
     test::write_file(folder + "/memory.limit_in_bytes", "9000000\n");
-    expect_error(
-        queue::create(wanted), errc::cgroup_limit,
-        "segment: needs " + bytes_of(wanted) + " bytes, control group " + folder +
-            " has 1000000 left of 9000000 (memory.limit_in_bytes): raise the limit or ask for fewer or smaller "
-            "buffers");
+    expect_error(queue::create(wanted), errc::cgroup_limit,
+                 "segment: needs " + bytes_of(wanted) + " bytes, but control group " + folder +
+                     " has only 1000000 left of 9000000 (memory.limit_in_bytes): raise that limit, or ask for fewer or "
+                     "smaller buffers");
     // The lines that begin with total_ include the groups inside this group.
     test::write_file(folder + "/memory.stat",
                      "cache 7000000\ninactive_file 0\ntotal_inactive_file 3000000\ntotal_active_file 3000000\n");
@@ -321,8 +322,8 @@ TEST_F(Errors, NoDescriptorLeft) {
   ASSERT_TRUE(send_queue(sockets[0], q));
   EXPECT_EQ(said_by(take_all_descriptors, {}, [&] { return text_of(receive_queue(sockets[1])); }),
             "fd_limit: socket " + std::to_string(sockets[1]) +
-                ": a queue was sent, but there was no descriptor left to take it: RLIMIT_NOFILE is 16, all of them in "
-                "use; raise it with ulimit -n and have it sent again");
+                ": its peer sent a queue, but this process can open no more descriptors: RLIMIT_NOFILE is 16, all of "
+                "them in use; raise the limit with ulimit -n, and let the peer send again");
   // If too many descriptors are in flight, sendmsg() fails with ETOOMANYREFS.
   std::string said;
   for (unsigned long at = 0; said.find("splice") == std::string::npos; ++at) {
@@ -406,7 +407,7 @@ TEST_F(Errors, MoreDescriptorsThanAQueueHas) {
   std::memcpy(CMSG_DATA(part), three, sizeof three);
   ASSERT_EQ(sendmsg(sockets[0], &letter, 0), static_cast<ssize_t>(sizeof hello));
   expect_error(receive_queue(sockets[1]), errc::untrusted,
-               "socket " + std::to_string(sockets[1]) + ": more descriptors were sent than a queue has");
+               "socket " + std::to_string(sockets[1]) + ": its peer sent more descriptors than a queue has");
   EXPECT_EQ(holdings::now(), before);
   for (const int fd : sockets) close(fd);
 }
@@ -441,16 +442,16 @@ TEST_F(Errors, ALetterThatIsLateOrIncomplete) {
   (void)holdings::now();
   const holdings before = holdings::now();
   expect_error(receive_queue(sockets[1], role::any, deadline::after(std::chrono::milliseconds(20))), errc::timeout,
-               socket + ": its peer has not sent a queue in time");
+               socket + ": its peer did not send a queue before the deadline");
   // The queue is sent after that deadline. The next call receives it completely.
   ASSERT_TRUE(send_queue(sockets[0], q));
   EXPECT_TRUE(receive_queue(sockets[1]));
   ASSERT_EQ(write(sockets[0], "fkho\5\0\1\0", 8), 8);
-  expect_error(receive_queue(sockets[1]), errc::untrusted, socket + ": a queue was sent without its descriptors");
+  expect_error(receive_queue(sockets[1]), errc::untrusted, socket + ": its peer sent a queue without its descriptors");
   // Half of a letter comes, and then nothing more.
   ASSERT_EQ(write(sockets[0], "fkho", 4), 4);
   expect_error(receive_queue(sockets[1], role::any, deadline::after(std::chrono::milliseconds(20))), errc::timeout,
-               socket + ": its peer has not sent a queue in time");
+               socket + ": its peer did not send a queue before the deadline");
   EXPECT_EQ(holdings::now(), before);
   for (const int fd : sockets) close(fd);
 }
@@ -462,41 +463,44 @@ TEST_F(Errors, AnotherVersionOrKindOfBuild) {
   const auto expect_layout = [&](std::uint16_t major, const std::string& difference) {
     shape.major = major;
     memory.make_crc_good();
-    const std::string said = "segment: its layout is " + std::to_string(major) + ".0, ours is 5.0: " + difference +
-                             ". Build all programs with one version";
+    const std::string said = "segment: its layout is " + std::to_string(major) +
+                             ".0, but this program needs layout 5.0: " + difference +
+                             ". Build all programs with one version of this library";
     expect_error(queue::attach(q.fd()), errc::abi_mismatch, said);
     expect_error(inspect(q.fd()), errc::abi_mismatch, said);
   };
-  expect_layout(1, "in layout 1, no locks show which members live, and a held message keeps its slot");
-  expect_layout(2, "layout 2 keeps the slot of a message as long as a consumer holds it, ours empties it at once");
-  expect_layout(3, "layout 3 has no tickets for waiters, ours serves them in turn");
-  expect_layout(4, "layout 4 does not count the producers and consumers that have ended, ours does");
+  expect_layout(1, "layout 1 has no locks that show which members live");
+  expect_layout(2,
+                "layout 2 frees the slot of a message when the consumer releases the message, layout 5 when the "
+                "consumer takes it");
+  expect_layout(3, "layout 3 does not store the order in which waiting threads came, layout 5 does");
+  expect_layout(4, "layout 4 does not count the producers and consumers that have ended, layout 5 does");
   expect_layout(6, "this version does not know that layout");
   shape.major = detail::kMajor;
   // A later minor version has given a meaning to a field that this version ignores.
   shape.minor = detail::kMinor + 1;
   memory.make_crc_good();
-  expect_error(
-      queue::attach(q.fd()), errc::abi_mismatch,
-      "segment: its layout is 5.1, ours is 5.0: it may have options that this version does not know. Build all "
-      "programs with one version");
+  expect_error(queue::attach(q.fd()), errc::abi_mismatch,
+               "segment: its layout is 5.1, but this program needs layout 5.0: it may have options that this version "
+               "does not know. Build all programs with one version of this library");
   shape.minor = detail::kMinor;
   for (const bool first : {true, false}) {
     shape.reserved = first ? 1 : 0;
     shape.unused = first ? 0 : 1;
     memory.make_crc_good();
-    expect_error(queue::attach(q.fd()), errc::corrupt, "segment: a field in its header that has no meaning is not 0");
+    expect_error(
+        queue::attach(q.fd()), errc::corrupt,
+        "segment: an unused field in its header is not 0: a process has overwritten it, so create a new queue");
   }
   shape.unused = 0;
   // This is the ABI hash of a 32-bit process, whose pointers have 4 bytes.
   shape.abi = detail::abi_hash(4);
   memory.make_crc_good();
   char text[256];
-  std::snprintf(
-      text, sizeof text,
-      "segment: its ABI hash is %08x, ours %08x: made by a build with other sizes, offsets, byte order, page or "
-      "line size",
-      detail::abi_hash(4), detail::abi_hash());
+  std::snprintf(text, sizeof text,
+                "segment: its ABI hash is %08x, but this program has %08x: the programs differ in sizes, offsets, byte "
+                "order, page size or line size. Build all programs alike",
+                detail::abi_hash(4), detail::abi_hash());
   EXPECT_NE(detail::abi_hash(4), detail::abi_hash());
   expect_error(queue::attach(q.fd()), errc::abi_mismatch, text);
   shape.abi = detail::abi_hash();
@@ -511,7 +515,9 @@ TEST_F(Errors, AnOverwrittenHeaderAndAnOverwrittenSlotAreCorrupt) {
   stolen memory(q);
   memory.head().shape.spin_us ^= 1;
   char text[128];
-  std::snprintf(text, sizeof text, "segment: the CRC of its header is %08x, not %08x",
+  std::snprintf(text, sizeof text,
+                "segment: the CRC of its header is %08x, but the header says %08x: a process has overwritten it, so "
+                "create a new queue",
                 detail::crc32c(&memory.head().shape, offsetof(detail::geometry, crc)), memory.head().shape.crc);
   expect_error(queue::attach(q.fd()), errc::corrupt, text);
   // Slot 0 gets the position of slot 3.
@@ -520,18 +526,19 @@ TEST_F(Errors, AnOverwrittenHeaderAndAnOverwrittenSlotAreCorrupt) {
   std::memcpy(memory.at(offset), &strange, sizeof strange);
   expect_error(q.receive(deadline::now()), errc::corrupt,
                "queue: at offset " + std::to_string(offset) +
-                   " is a value that no operation writes (0x3): another process has overwritten the segment; the queue "
-                   "is poisoned, create a new one");
+                   " is a value that no operation writes (0x3): another process has overwritten the segment; no "
+                   "process can use this queue any more, so create a new one");
   expect_error(other->send_copy("x", 1, deadline::now()), errc::corrupt,
-               "queue: was found corrupt at offset " + std::to_string(offset) + " by process " +
-                   std::to_string(getpid()) + ": create a new one");
+               "queue: process " + std::to_string(getpid()) + " found an invalid value at offset " +
+                   std::to_string(offset) +
+                   " of the segment, and no process can use this queue any more: create a new one");
 }
 
 TEST_F(Errors, AFileThatCannotBeTrusted) {
   queue q = make();
   ASSERT_EQ(fchmod(q.fd(), 0640), 0);
   expect_error(queue::attach(q.fd()), errc::untrusted,
-               "segment: its mode is 640, others than its owner may use it: it must be 600");
+               "segment: its mode is 640, so other users may open it: the mode must be 600");
   ASSERT_EQ(fchmod(q.fd(), 0600), 0);
   const int open = memfd_create("open", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   struct stat about {};
@@ -540,8 +547,9 @@ TEST_F(Errors, AFileThatCannotBeTrusted) {
   ASSERT_EQ(ftruncate(open, about.st_size), 0);
   stolen memory(q);
   ASSERT_EQ(pwrite(open, memory.at(0), detail::kPage, 0), static_cast<ssize_t>(detail::kPage));
-  expect_error(queue::attach(open), errc::untrusted,
-               "segment: is not sealed (0x0, 0x7 is needed): another process could shorten it while it is mapped");
+  expect_error(
+      queue::attach(open), errc::untrusted,
+      "segment: has the seals 0x0, but needs 0x7: without them, another process could shorten it while it is mapped");
   close(open);
   // A name that is a symbolic link is refused, even if the link leads to a queue.
   const queue named = make(small(strategy::named));
@@ -556,7 +564,8 @@ TEST_F(Errors, AFileThatCannotBeTrusted) {
   // A hard link to the file of another queue is refused.
   ASSERT_EQ(unlink(("/dev/shm" + name).c_str()), 0);
   ASSERT_EQ(link(("/dev/shm" + named.name()).c_str(), ("/dev/shm" + name).c_str()), 0);
-  expect_error(queue::attach(name), errc::untrusted, name + ": holds a queue that is called " + named.name());
+  expect_error(queue::attach(name), errc::untrusted,
+               name + ": is the file of a queue that has another name, " + named.name());
 }
 
 TEST_F(Errors, AHandleThatMayNotMakeTheCall) {
@@ -566,16 +575,17 @@ TEST_F(Errors, AHandleThatMayNotMakeTheCall) {
   ASSERT_TRUE(producer);
   ASSERT_TRUE(consumer);
   expect_error(producer->receive(deadline::now()), errc::role,
-               "queue: this handle is attached as a producer, it cannot receive");
+               "queue: this handle has the role producer, so it cannot receive: attach another handle as a consumer");
   expect_error(consumer->acquire(deadline::now()), errc::role,
-               "queue: this handle is attached as a consumer, it cannot send");
+               "queue: this handle has the role consumer, so it cannot send: attach another handle as a producer");
   const std::string said = said_by([] {}, {}, [&] { return text_of(q.receive(deadline::now())); });
   EXPECT_EQ(
       said,
       "used_after_fork: queue: this handle belongs to the parent process: call reattach_after_fork() in the child, and "
       "use the handle that it returns");
   EXPECT_TRUE(producer->close_producer());
-  expect_error(producer->send_copy("x", 1), errc::closed, "queue: close_producer() was called on this handle");
+  expect_error(producer->send_copy("x", 1), errc::closed,
+               "queue: close_producer() was called on this handle, so it cannot send any more: attach again");
   // The test recovers its own handle, as another participant would if it took this handle's process for dead. The
   // handle loses its entry and its loan.
   auto lent = q.acquire(deadline::now());
@@ -586,9 +596,9 @@ TEST_F(Errors, AHandleThatMayNotMakeTheCall) {
   detail::recovered what;
   ASSERT_TRUE(detail::recovery::recover(again->view(), 0, who, 0, what));
   EXPECT_EQ(what.buffers, 1u);
-  const std::string evicted =
-      "queue: another participant took process " + std::to_string(getpid()) +
-      " for dead, and gave its entry and its buffers to the others; no data is damaged: attach again";
+  const std::string evicted = "queue: another participant took process " + std::to_string(getpid()) +
+                              " for dead, and removed this handle from the queue. The loans and messages of this "
+                              "handle went back to the queue, and no data is damaged: attach again";
   expect_error(q.send(std::move(*lent), 1, deadline::now()), errc::evicted, evicted);
   // A loan or a message that the handle took now would be lost if its process died. So these calls must fail.
   auto other = queue::attach(q.fd());

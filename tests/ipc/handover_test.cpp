@@ -237,7 +237,8 @@ TEST(Named, TheNameIsRemovedOnceUnlinkAtMembersHaveAttached) {
 TEST(Named, UnlinkAtIsRefusedForOtherQueues) {
   options wanted = small(strategy::memfd);
   wanted.unlink_at = 2;
-  EXPECT_THAT(queue::create(wanted).error().text, HasSubstr("unlink_at is 2: only a queue of strategy::named"));
+  EXPECT_THAT(queue::create(wanted).error().text,
+              HasSubstr("unlink_at is 2, but only a queue of strategy::named has a name: set backing"));
   wanted.backing = strategy::named;
   wanted.unlink_at = 1000;
   EXPECT_EQ(queue::create(wanted).error().code, errc::bad_option);

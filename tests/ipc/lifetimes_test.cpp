@@ -222,9 +222,8 @@ TEST(Lifetimes, ASendFailsWhenNoFurtherConsumerIsExpected) {
   const auto refused = q.send_copy("x", 1);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, errc::no_consumer);
-  EXPECT_THAT(refused.error().text,
-              HasSubstr("no consumer is left, 1 of 1 expected consumer has come, 0 of them closed and 1 died, and "
-                        "there is no room: 0 HELD, 2 QUEUED"));
+  EXPECT_THAT(refused.error().text, HasSubstr("no consumer is left, 1 of 1 expected consumer has come, 0 of them "
+                                              "closed and 1 died, and the queue is full: 0 HELD, 2 QUEUED"));
 }
 
 // A supervisor process that creates a named queue with three expected producers. When the test passes `go`, the
@@ -285,7 +284,7 @@ TEST(Lifetimes, AKilledSupervisorEndsTheQueue) {
   ASSERT_FALSE(end);
   EXPECT_EQ(end.error().code, errc::producer_died);
   EXPECT_EQ(end.error().pid, pid);
-  EXPECT_EQ(end.error().text, "queue: no producer is there, 1 of 3 expected producers has come, and process " +
+  EXPECT_EQ(end.error().text, "queue: no producer is attached, 1 of 3 expected producers has come, and process " +
                                   std::to_string(pid) + ", which made the queue, has died; nothing is queued");
 }
 

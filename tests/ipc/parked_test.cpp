@@ -337,7 +337,7 @@ TEST(Parked, RequeueOfOneMessageLeavesTheOthersParked) {
   send(q, 'c');
   auto delivered = q.receive();
   ASSERT_TRUE(delivered);
-  EXPECT_THAT(delivered->requeue().error().text, HasSubstr("is for a message of receive_parked()"));
+  EXPECT_THAT(delivered->requeue().error().text, HasSubstr("takes only a message that receive_parked() returned"));
   EXPECT_TRUE(delivered->release());
 }
 

@@ -165,7 +165,9 @@ TEST(Queue, TooLargeAMessageIsRefusedWithBothSizes) {
   const auto refused = q.send_copy(large.data(), large.size());
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, errc::too_large);
-  EXPECT_EQ(refused.error().text, "queue: a message of 65 bytes, buffers have 64");
+  EXPECT_EQ(refused.error().text,
+            "queue: the message has 65 bytes, but a buffer has only 64: send smaller messages, or create the queue "
+            "with a larger buffer_bytes");
 }
 
 TEST(Queue, DropOldestDropsTheOldest) {

@@ -474,13 +474,13 @@ TEST_F(Rendezvous, OtherOptionsThanThoseOfTheQueueAreRefused) {
   expect_differs(wanted, "holds_references false, wanted is true");
   (wanted = small()).readonly_payload = true;
   expect_error(meet(wanted), errc::bad_option,
-               "readonly_payload: needs strategy::memfd, a named file cannot be sealed");
+               "readonly_payload is set, but a named file cannot be sealed: set backing to strategy::memfd");
   EXPECT_EQ(names(), kOnlyName);
   EXPECT_EQ(first->inspect().participants.size(), 1u);
 }
 
 TEST_F(Rendezvous, AFileThatIsNoQueueIsRefusedAndLeftAlone) {
-  const std::string refused = "/forksight-jobs: is a file, but no queue: remove it, or choose another name";
+  const std::string refused = "/forksight-jobs: is a file, but not a queue: remove it, or choose another name";
   for (const std::size_t bytes : {0u, 10u, 4096u, 100000u}) {
     test::write_file(kPath, std::string(bytes, 'x'));
     ASSERT_EQ(chmod(kPath, 0600), 0);
@@ -572,7 +572,7 @@ TEST_F(Rendezvous, TakeRoleNeedsNoMessage) {
   auto sender = meet(small(), role::producer);
   ASSERT_TRUE(sender);
   expect_error(sender->take_role(role::consumer), errc::role,
-               "queue: this handle is attached as a producer, it cannot receive");
+               "queue: this handle has the role producer, so it cannot receive: attach another handle as a consumer");
 }
 
 }  // namespace

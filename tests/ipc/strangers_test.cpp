@@ -284,8 +284,8 @@ TEST(Strangers, RootsNamedQueueIsForRootAlone) {
   auto q = queue::create(wanted);
   ASSERT_TRUE(q) << q.error().text;
   const std::string expected =
-      "segment: belongs to user 0, we are 12345: a queue is for one user's processes. Attach before "
-      "you give up root's rights, or use strategy::memfd";
+      "segment: belongs to user 0, but this process to user 12345: only processes of one user can share a queue. "
+      "Attach before you give up root's rights, or use strategy::memfd";
   child late([&] {
     if (!become_another_user()) return 1;
     const auto own = q->reattach_after_fork();

@@ -84,7 +84,7 @@ TEST(Refusals, LegacyHandlesDoNotCrossPidNamespaces) {
   EXPECT_FALSE(detail::refuse_import(where, about));
   about.pid_namespace = 2;
   EXPECT_EQ(detail::refuse_import(where, about).value().code, errc::other_namespace);
-  EXPECT_THAT(detail::refuse_import(where, about)->text, HasSubstr("process 812 in another pid namespace"));
+  EXPECT_THAT(detail::refuse_import(where, about)->text, HasSubstr("process 812, which is in another pid namespace"));
   about.kind = memory::vmm_fd;
   EXPECT_FALSE(detail::refuse_import(where, about));
 }
@@ -203,7 +203,7 @@ TEST(Card, AFileThatIsNoCardIsRefused) {
   auto made = ipc::queue::create({});
   ASSERT_TRUE(ipc::send_queue(way.ours(), *made));
   ASSERT_TRUE(ipc::send_queue(way.ours(), *made));
-  EXPECT_THAT(receive_pool(way.theirs(), soon()).error().text, HasSubstr("no GPU pool"));
+  EXPECT_THAT(receive_pool(way.theirs(), soon()).error().text, HasSubstr("something else than a GPU pool"));
 }
 
 }  // namespace

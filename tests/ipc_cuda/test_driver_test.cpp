@@ -188,8 +188,8 @@ TEST(TestDriverRefusals, AnAttributeThatTheDeviceLacksIsNamed) {
     memory kind;
     const char* says;
   };
-  const lack lacks[] = {{"103", memory::vmm_fd, "(attribute 103): try memory::legacy"},
-                        {"102", memory::vmm_fd, "(attribute 102): try memory::legacy"},
+  const lack lacks[] = {{"103", memory::vmm_fd, "(attribute 103): use memory::legacy"},
+                        {"102", memory::vmm_fd, "(attribute 102): use memory::legacy"},
                         {"10", memory::legacy, "(pointer attribute 10): use memory::vmm_fd"}};
   for (const lack& one : lacks) {
     child program([&] {

@@ -255,7 +255,7 @@ bool device_memory::has_died(std::uint32_t number) const {
 result<device_memory::use> device_memory::create(const driver& api, const pool_options& wanted, card& on) {
   cu_device device = 0;
   if (const int answer = api.device_get(&device, wanted.device); answer != kSuccess) {
-    error why = failed_call(api, answer, "cuDeviceGet", "CUDA: no device %d", wanted.device);
+    error why = failed_call(api, answer, "cuDeviceGet", "CUDA: device %d", wanted.device);
     if (answer == kInvalidDevice) why.code = errc::no_device;
     return why;
   }
@@ -268,7 +268,7 @@ result<device_memory::use> device_memory::create(const driver& api, const pool_o
   about.bytes = wanted.bytes;
   about.stride = round_up(wanted.bytes, kAlignment);
   if (getrandom(about.id, sizeof about.id, 0) != sizeof about.id)
-    return failure(errc::driver, "CUDA: no random number for the pool");
+    return failure(errc::driver, "CUDA: the kernel gave no random number for the id of the pool");
   if (const int answer = api.device_uuid(&about.uuid, device); answer != kSuccess) {
     return failed_call(api, answer, "cuDeviceGetUuid", "CUDA: device %d", device);
   }
@@ -347,7 +347,7 @@ result<device_memory::use> device_memory::import(const driver& api, const card& 
   if (auto locked = made->take_lock(from, from.next_number()); !locked) return give_up(locked.error());
   made->has_lock_ = about.has_lock != 0;
   if (made->is_producer_dead()) {
-    error why = failure(errc::producer_died, "CUDA: process %u, whose pool this is, has ended", about.pid);
+    error why = failure(errc::producer_died, "CUDA: process %u, which made this pool, has ended", about.pid);
     why.pid = about.pid;
     return give_up(why);
   }

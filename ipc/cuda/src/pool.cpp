@@ -320,7 +320,7 @@ result<ipc::message> pool::next_message(deadline until) {
 
 result<gpu_message> pool::receive(stream on, deadline until) {
   if (auto usable = check_usable(); !usable) return usable.error();
-  const char* const kClosed = "the pool's memory ended with it";
+  const char* const kClosed = "the driver freed the memory of the pool, so no message can be received";
   if (memory_->is_closed()) return producer_died(kClosed);
   {
     const current_context within(memory_->api(), memory_->context());
@@ -339,11 +339,12 @@ result<gpu_message> pool::receive(stream on, deadline until) {
   letter in{};
   if (got->size() == sizeof in) std::memcpy(&in, got->data(), sizeof in);
   if (got->size() != sizeof in || got->index() >= about().buffers || in.bytes > about().bytes) {
-    const error why =
-        failure(errc::untrusted,
-                "CUDA: an invalid message was parked: it has %zu bytes in the queue, belongs to buffer %u, "
-                "and claims %llu bytes of that buffer",
-                got->size(), got->index(), static_cast<unsigned long long>(in.bytes));
+    const error why = failure(
+        errc::untrusted,
+        "CUDA: the queue of the pool had an invalid message, and parks it: the message has %zu bytes instead of "
+        "%zu, is in buffer %u of %u, and says that %llu bytes of that buffer are used. A process has written to "
+        "this queue without pool::send()",
+        got->size(), sizeof in, got->index(), about().buffers, static_cast<unsigned long long>(in.bytes));
     (void)got->park();
     return why;
   }
@@ -359,7 +360,7 @@ result<gpu_message> pool::receive(stream on, deadline until) {
   entry.last_reader.store(ours.bits(), std::memory_order_release);  // pairs with settle()
   if (is_dead) {
     if (!is_finished(got->index(), in.number)) {
-      return producer_died("the device had not finished this message, so it is dropped");
+      return producer_died("the device had not finished writing this message, so the queue drops the message");
     }
   } else {
     const current_context within(memory_->api(), memory_->context());

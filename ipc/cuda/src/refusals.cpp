@@ -85,9 +85,9 @@ std::optional<error> refuse_platform(const surroundings& where) {
 std::optional<error> refuse_import(const surroundings& where, const facts& of) {
   if (of.kind != memory::legacy || of.pid_namespace == where.pid_namespace) return std::nullopt;
   return failure(errc::other_namespace,
-                 "CUDA: the pool belongs to process %u in another pid namespace, whose legacy handle cannot be opened "
-                 "here: create "
-                 "the pool with memory::vmm_fd, or start both containers in one pid namespace (docker: --pid)",
+                 "CUDA: the pool belongs to process %u, which is in another pid namespace. A legacy handle works only "
+                 "in the pid namespace of its maker: create the pool with memory::vmm_fd, or start both containers in "
+                 "one pid namespace (docker: --pid)",
                  of.pid);
 }
 
@@ -99,23 +99,24 @@ std::optional<error> refuse_uninitialised(const driver& api) {
     return std::nullopt;
   }
   if (answer == kStubLibrary) {
-    return failure(errc::no_driver, "CUDA: the libcuda.so.1 that was found is the toolkit's stub, not a driver");
+    return failure(errc::no_driver,
+                   "CUDA: the libcuda.so.1 that was found is the toolkit's stub, not a driver: remove the stub's "
+                   "folder from LD_LIBRARY_PATH");
   }
   if (answer != kNotInitialized) return failed_call(api, answer, "cuDeviceGetCount", "CUDA: asking for devices");
   const pid_t before = g_initialised_in.load(std::memory_order_relaxed);
   if ((before != 0 && before != getpid()) || has_device_open()) {
-    error why =
-        failure(errc::initialised_in_parent,
-                "CUDA: was initialised in a process that forked this one%s, and does not work in a forked child: "
-                "start the child by exec (multiprocessing: \"spawn\"), or initialise CUDA only after the fork",
-                before != 0 ? (" (process " + std::to_string(before) + ")").c_str() : "");
+    error why = failure(
+        errc::initialised_in_parent,
+        "CUDA: %s had initialised CUDA before it forked this process, and CUDA does not work in a forked child: "
+        "start the child by exec (multiprocessing: \"spawn\"), or initialise CUDA only after the fork",
+        before != 0 ? ("process " + std::to_string(before)).c_str() : "the parent, or an earlier ancestor,");
     why.pid = static_cast<std::uint32_t>(before);
     return why;
   }
-  return failure(
-      errc::not_initialised,
-      "CUDA: is not initialised in this process: first call cuInit(0), or any function of the CUDA runtime that needs "
-      "a device");
+  return failure(errc::not_initialised,
+                 "CUDA: this process has not initialised CUDA: first call cuInit(0), or any function of the CUDA "
+                 "runtime that needs a device");
 }
 
 std::optional<error> refuse_device(const driver& api, cu_device device, memory kind, const surroundings& where) {
@@ -141,8 +142,8 @@ std::optional<error> refuse_device(const driver& api, cu_device device, memory k
     int value = 0;
     // A driver that is too old to know an attribute says nothing about the device, so the device is not refused.
     if (api.device_attribute(&value, one.attribute, device) != kSuccess || value != 0) continue;
-    return failure(errc::unsupported, "CUDA: device %d has no %s (attribute %d): try memory::legacy", device, one.what,
-                   one.attribute);
+    return failure(errc::unsupported, "CUDA: device %d does not support %s (attribute %d): use memory::legacy", device,
+                   one.what, one.attribute);
   }
   return std::nullopt;
 }
