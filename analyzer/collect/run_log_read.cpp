@@ -30,7 +30,7 @@ class Reader {
  public:
   Reader(const Json& object, std::string where, Problem& problem)
       : object_(object), where_(std::move(where)), problem_(problem) {
-    if (!object.is_object()) complain("is no object");
+    if (!object.is_object()) complain("is not a JSON object");
   }
 
   const Json* find(const char* name) const {
@@ -86,7 +86,7 @@ class Reader {
     errno = 0;
     const unsigned long long value = std::strtoull(read.c_str(), &end, 16);
     if (errno != 0 || *end != '\0' || !read.starts_with("0x")) {
-      complain(name, "is no address");
+      complain(name, "is not an address");
       return;
     }
     out = value;
@@ -97,7 +97,7 @@ class Reader {
     const Json* list = find(name);
     if (list == nullptr) return;
     if (!list->is_array() || list->size() > kMaxItems) {
-      complain(name, "is no list, or is too long");
+      complain(name, "is not a list, or is too long");
       return;
     }
     for (const Json& item : *list) {
@@ -130,12 +130,12 @@ class Reader {
         return;
       }
     }
-    complain(name, "is no number in range");
+    complain(name, "is not a number in range");
   }
 
   void assign_text(const Json& value, const char* name, std::string& out) const {
     if (!value.is_string() || value.get_ref<const std::string&>().size() > kMaxText) {
-      complain(name, "is no text, or is too long");
+      complain(name, "is not a text, or is too long");
       return;
     }
     out = value.get<std::string>();

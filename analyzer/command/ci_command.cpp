@@ -50,7 +50,7 @@ Result<std::chrono::milliseconds> read_duration(const std::string& text) {
   long long unit = 0;
   if (problem == std::errc() && end - stop == 1) unit = *stop == 's' ? 1 : *stop == 'm' ? 60 : *stop == 'h' ? 3600 : 0;
   if (unit == 0 || number <= 0) {
-    return Error{"\"" + text + "\" is no duration; give a number and s, m or h, as 90s, 20m or 1h"};
+    return Error{"\"" + text + "\" is not a duration; give a number and s, m or h, for example 90s, 20m or 1h"};
   }
   if (number > kLongest / unit) return Error{"\"" + text + "\" is longer than a week, which is 168h"};
   return std::chrono::milliseconds(std::chrono::seconds(number * unit));

@@ -74,7 +74,7 @@ std::string describe(const CLI::App& app, const CLI::ParseError& error, int argc
     words += " " + chosen->get_name();
   }
   if (chosen != &app) return error.what() + suggest_option(*chosen, argc, argv) + "; try `" + words + " --help`";
-  if (argc < 2) return "no verb given; try `forksight --help`";
+  if (argc < 2) return "no verb was given; try `forksight --help`";
   if (argv[1][0] == '-') return std::string(argv[1]) + ": no such option before the verb; try `forksight --help`";
   std::vector<std::string> verbs;
   for (const CLI::App* verb : app.get_subcommands([](const CLI::App* one) { return !one->get_group().empty(); })) verbs.push_back(verb->get_name());

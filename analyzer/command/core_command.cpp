@@ -65,14 +65,16 @@ void add_core_command(CLI::App& app, int& status) {
   verb->formatter(std::make_shared<ExampleFormatter>("forksight core [OPTIONS] CORE", kCoreExamples));
   verb->footer(std::string(kTestedHelp) + kCoreFooter);
   verb->add_option("CORE", line->core, "The core file")->required()->type_name("")->group("What to look at");
-  verb->add_option("--exe", line->options.exe, "The program, if its file is not where it was")
+  verb->add_option("--exe", line->options.exe,
+                   "The file of the program, if it is not where it was when the core was written")
       ->type_name("FILE")
       ->group("What to look at");
-  verb->add_option("--parent-core", line->options.parent_core, "A core of the process that forked it")
+  verb->add_option("--parent-core", line->options.parent_core, "A core of the parent, which forked the process of CORE")
       ->type_name("FILE")
       ->group("What to look at");
-  verb->add_flag("--debuginfod", line->debuginfod,
-                 "As root, too: ask the servers that DEBUGINFOD_URLS names for files that are not on this machine")
+  verb->add_flag(
+          "--debuginfod", line->debuginfod,
+          "Ask the servers in DEBUGINFOD_URLS for files that are not on this machine, even if forksight runs as root")
       ->group("How to look");
   add_style_options(*verb, line->style);
   verb->callback([line, &status] {

@@ -165,7 +165,9 @@ std::string queue_text(const snapshot& seen) {
                   seen.held, seen.loaned, seen.returned != 0 ? fmt::format(", {} returned", seen.returned) : "",
                   seen.parked != 0 ? fmt::format(", {} parked", seen.parked) : "", seen.buffer_bytes, seen.slots);
   if (seen.is_poisoned)
-    text += fmt::format("  POISONED: offset {} holds a value that no operation writes\n", seen.poisoned_offset);
+    text += fmt::format(
+        "  CORRUPT: offset {} has a value that no operation writes, so no process can use this queue any more\n",
+        seen.poisoned_offset);
   if (seen.is_shut_down) text += "  shut down\n";
   for (const snapshot::participant& who : seen.participants) {
     text += fmt::format("  {} \"{}\" ({}): {}, sent {}, received {}{}\n", who.pid, who.name, life_of(who),
@@ -176,7 +178,8 @@ std::string queue_text(const snapshot& seen) {
   text += holdings_of(seen);
   if (seen.recovered + seen.lost + seen.redelivered + seen.dropped != 0) {
     text += fmt::format(
-        "  processes that died: {}; messages: {} lost with them, {} given to another, {} dropped for lack of room\n",
+        "  processes that died: {}; messages: {} lost with them, {} returned for another consumer, {} dropped because "
+        "the queue was full\n",
         seen.recovered, seen.lost, seen.redelivered, seen.dropped);
   }
   for (const snapshot::buffer& one : seen.in_use) {

@@ -40,7 +40,8 @@ In a report, [tested] marks advice that the hazard suite tries. The suite has a 
 program ends well if it follows the advice.
 )";
 
-inline constexpr char kFullHelp[] = "Every frame of each stack; else those of libraries and runtimes are folded";
+inline constexpr char kFullHelp[] =
+    "Show every frame of each stack; without this option, frames of libraries and runtimes are folded";
 // Adds the options --format and --full.
 void add_style_options(CLI::App& verb, ReportStyle& style);
 // Adds only --format.

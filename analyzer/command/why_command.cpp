@@ -172,7 +172,7 @@ void add_why_command(CLI::App& app, int& status) {
             const bool is_id = is_number && word.size() < 10 && std::stol(word) > 0;
             const bool is_option = word.starts_with('-');
             const bool is_wrong = word.empty() || is_option || (is_number && !is_id);
-            return is_wrong ? fmt::format("\"{}\" is no process id; give a process id, a thread id or a name", word)
+            return is_wrong ? fmt::format("\"{}\" is not a process id; give a process id, a thread id or a name", word)
                             : std::string();
           },
           ""))
@@ -189,8 +189,9 @@ void add_why_command(CLI::App& app, int& status) {
           "--watch", line->watch,
           "Look again every second until something is found, or the process ends; shows whether the processes work")
       ->group("How to look");
-  verb->add_flag("--debuginfod", line->debuginfod,
-                 "As root, too: ask the servers that DEBUGINFOD_URLS names for files that are not on this machine")
+  verb->add_flag(
+          "--debuginfod", line->debuginfod,
+          "Ask the servers in DEBUGINFOD_URLS for files that are not on this machine, even if forksight runs as root")
       ->group("How to look");
   add_style_options(*verb, line->style);
   verb->add_flag("--locals", line->locals,

@@ -332,7 +332,8 @@ void add_fixes(const model::Process& process, const model::Touch& touch, const O
         {"Exec right after fork(): then no lock of the parent matters.", is_tested_with_exec(orphan.lock)});
     finding.fixes.push_back({"Start another program by posix_spawn(): none of your code runs in its child."});
     finding.fixes.push_back(
-        {fmt::format("Guard {} with pthread_atfork(): lock it in prepare, unlock it in parent, and in child {}.",
+        {fmt::format("Guard {} with pthread_atfork(): lock it in the prepare handler, unlock it in the parent handler, "
+                     "and in the child handler {}.",
                      words::lock(orphan.lock), reset)});
   }
   if (!orphan.holder.has_ended) {

@@ -137,10 +137,10 @@ Result<ElfTables> read_tables(int fd) {
   ElfTables tables;
   const Elf64_Ehdr& header = tables.header;
   if (!read_value(fd, 0, tables.header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) {
-    return Error{"it is no ELF file"};
+    return Error{"it is not an ELF file"};
   }
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB) {
-    return Error{"it is no 64-bit ELF file of this byte order"};
+    return Error{"it is not a 64-bit ELF file of this byte order"};
   }
   if (std::string fault = read_segments(fd, tables); !fault.empty()) return Error{std::move(fault)};
   if (std::string fault = read_sections(fd, tables); !fault.empty()) return Error{std::move(fault)};

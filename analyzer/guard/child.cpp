@@ -473,8 +473,8 @@ bool has_abandoned_child() { return g_has_abandoned; }
 std::string describe_failure(const Answer& answer) {
   if (!answer.has_child) {
     return fmt::format(
-        "no process could be started that reads for forksight ({}). Root reads data of other users only in such a "
-        "process",
+        "forksight could not start the process that reads files and memory ({}). As root, forksight reads data of "
+        "other users only in such a process",
         std::strerror(answer.error));
   }
   switch (answer.failure) {

@@ -89,7 +89,7 @@ std::int32_t find_live_thread(std::int32_t pid) {
   return 0;
 }
 
-std::string gone(std::int32_t pid) { return fmt::format("process {}: ended while forksight looked at it", pid); }
+std::string gone(std::int32_t pid) { return fmt::format("process {}: ended while forksight examined it", pid); }
 
 }  // namespace
 

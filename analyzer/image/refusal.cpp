@@ -94,7 +94,8 @@ std::string pid_and_name(std::int32_t pid) {
 
 std::optional<std::string> find_obstacle(std::int32_t pid) {
   if (const auto foreign = proc::find_foreign_proc()) return fmt::format("process {}: {}", pid, *foreign);
-  if (proc::is_own_process(pid)) return fmt::format("process {}: is forksight itself", pid);
+  if (proc::is_own_process(pid))
+    return fmt::format("process {}: is forksight itself: name the process that hangs", pid);
   const auto status = proc::read_file(proc_path(pid, "status"));
   if (pid <= 0 || !status) {
     if (pid > 0 && kill(pid, 0) != 0 && errno == EPERM) {
@@ -210,7 +211,7 @@ std::string explain_lack(const TraceRights& rights) {
 
 std::string explain_refusal(std::int32_t pid) {
   const auto status = proc::read_file(proc_path(pid, "status"));
-  if (!status) return fmt::format("process {}: ended while forksight looked at it", pid);
+  if (!status) return fmt::format("process {}: ended while forksight examined it", pid);
   return explain_lack(read_trace_rights(pid, status.text)) + describe_seen(pid);
 }
 

@@ -36,7 +36,8 @@ std::optional<std::string> find_foreign_proc() {
   const auto self = read_link("/proc/self");
   if (self == std::to_string(::getpid())) return std::nullopt;
   if (!self && ::access("/proc", F_OK) != 0)
-    return "there is no /proc here, and forksight reads it to examine processes";
+    return "there is no /proc here, but forksight needs /proc to examine processes: mount it first (mount -t proc proc "
+           "/proc)";
   return "/proc shows another pid namespace than this one: mount the right /proc first (mount -t proc proc /proc, or "
          "start with unshare --mount-proc), or run forksight outside of this namespace";
 }

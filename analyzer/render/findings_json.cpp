@@ -213,7 +213,7 @@ Identity identity_of(const model::Process& process) {
 class Reader {
  public:
   Reader(const Read& json, const ProcessIds& ids) : json_(json), ids_(ids) {
-    if (!json.is_object()) throw Malformed{"something that is no object"};
+    if (!json.is_object()) throw Malformed{"it is not a JSON object"};
   }
 
   template <class T>
@@ -264,7 +264,7 @@ class Reader {
       if (!json.is_boolean()) throw Malformed{fmt::format("\"{}\" is neither true nor false", name)};
       value = json.get<bool>();
     } else if constexpr (std::same_as<T, double>) {
-      if (!json.is_number()) throw Malformed{fmt::format("\"{}\" is no number", name)};
+      if (!json.is_number()) throw Malformed{fmt::format("\"{}\" is not a number", name)};
       value = json.get<double>();
     } else if constexpr (std::is_integral_v<T>) {
       value = number<T>(json, name);
@@ -294,7 +294,7 @@ class Reader {
       return static_cast<T>(json.get<std::uint64_t>());
     if (json.is_number_integer() && !json.is_number_unsigned() && std::in_range<T>(json.get<std::int64_t>()))
       return static_cast<T>(json.get<std::int64_t>());
-    throw Malformed{fmt::format("\"{}\" is no number in range", name)};
+    throw Malformed{fmt::format("\"{}\" is not a number in range", name)};
   }
 
   template <class T>

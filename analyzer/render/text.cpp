@@ -110,7 +110,9 @@ class TextReport {
       if (finding.outcome != Outcome::kCured) continue;
       if (is_first) {
         page_.blank();
-        page_.paragraph(Style::kGood, "Cured by forksight; without it, each of these could have stopped the program:");
+        page_.paragraph(
+            Style::kGood,
+            "forksight cured these hazards. Without forksight, each of them could have stopped the program:");
       }
       is_first = false;
       page_.blank();

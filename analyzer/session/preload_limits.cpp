@@ -118,8 +118,8 @@ std::vector<std::string> find_preload_limits(const fs::path& given) {
   const std::string path = program->path.string();
   if (!is_x86_64(program->header)) {
     return {
-        fmt::format("{} is no x86-64 program: the loader refuses to load the shim and prints an error; forks and locks "
-                    "were not seen",
+        fmt::format("{} is not an x86-64 program: the loader refuses to load the shim and prints an error; forks and "
+                    "locks were not seen",
                     path)};
   }
   const auto loader = find_loader(program->file, program->header);

@@ -135,7 +135,9 @@ void RunReport::withdraw(std::int32_t pid, const std::vector<std::string>& finge
   // A document and a regular file are written again at the end, without the withdrawn findings.
   if (options_.format == ReportFormat::kJson || is_regular_) return;
   write_all(file_ >= 0 ? file_ : STDERR_FILENO,
-            fmt::format("forksight: process {} went on: its hang, reported above, is withdrawn\n", pid));
+            fmt::format("forksight: process {} went on. So the hang that was reported above did not last, and its "
+                        "report is withdrawn\n",
+                        pid));
 }
 
 void RunReport::say_at_end(const model::Model& model, const std::vector<Finding>& findings,

@@ -62,7 +62,7 @@ std::vector<std::string> describe_findings(const fs::path& file) {
 
 std::string describe_end(std::optional<int> status, const CheckOptions& options) {
   if (!status) {
-    return fmt::format("did not end within {:.1f} s, but not proven to hang",
+    return fmt::format("did not end within {:.1f} s, but it is not proven that it hangs",
                        std::chrono::duration<double>(options.limit).count());
   }
   switch (*status) {

@@ -35,7 +35,7 @@ std::string ask_here(const char* candidate) {
   const auto init = find<int (*)(unsigned)>(library, "cuInit");
   const auto count_devices = find<int (*)(int*)>(library, "cuDeviceGetCount");
   const auto name_device = find<int (*)(char*, int, int)>(library, "cuDeviceGetName");
-  if (init == nullptr || count_devices == nullptr || name_device == nullptr) return "is no CUDA driver";
+  if (init == nullptr || count_devices == nullptr || name_device == nullptr) return "is not a CUDA driver";
   if (const int answer = init(0); answer != 0) return fmt::format("answers cuInit with {}", answer);
   int devices = 0;
   if (count_devices(&devices) != 0 || devices == 0) return "has no device";

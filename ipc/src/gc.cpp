@@ -38,7 +38,7 @@ void look_at(const std::string& name, bool dry_run, gc_report& report) {
     return;
   }
   if (!is_ours(file.get(), name)) {
-    report.skipped.push_back(name + ": is no queue");
+    report.skipped.push_back(name + ": is not a queue");
     return;
   }
   // A process that creates a named queue, or attaches to a queue by its name, takes this lock in shared mode. After
@@ -84,7 +84,7 @@ result<bool> remove_when_unused(const std::string& name) {
   if (fstat(file.get(), &about) != 0 || about.st_uid != geteuid()) {
     return detail::failure(errc::untrusted, "%s: belongs to another user", name.c_str());
   }
-  if (!is_ours(file.get(), name)) return detail::failure(errc::untrusted, "%s: is no queue", name.c_str());
+  if (!is_ours(file.get(), name)) return detail::failure(errc::untrusted, "%s: is not a queue", name.c_str());
   // Each user of the queue holds the lock in shared mode until it ends. A process that waits here does not block new
   // users.
   while (flock(file.get(), LOCK_EX) != 0) {

@@ -50,7 +50,7 @@ class Settings:
         try:
             self.seconds = float(seconds)
         except ValueError:
-            raise pytest.UsageError(f"forksight_timeout: {seconds!r} is no number of seconds") from None
+            raise pytest.UsageError(f"forksight_timeout: {seconds!r} is not a number of seconds") from None
         if not self.seconds > 0:
             raise pytest.UsageError(f"--forksight-timeout {self.seconds:g}: must be more than 0")
         self.out = os.path.abspath(options.forksight_out or config.getini("forksight_out") or "forksight-out")

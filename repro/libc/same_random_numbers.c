@@ -15,7 +15,7 @@
 // EXPECT-STACK: stack draw@random
 //
 // EXPECT-BARE(drand48): error
-// EXPECT(drand48): rng-state-duplicated possible/proven corruption culprit="the state of drand48() and its kin" victims=0
+// EXPECT(drand48): rng-state-duplicated possible/proven corruption culprit="the state of drand48() and related functions" victims=0
 // EXPECT-STACK(drand48): stack draw@drand48
 // EXPECT-STACK(drand48): fork fork_child@fork
 //

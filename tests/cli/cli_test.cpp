@@ -172,7 +172,7 @@ TEST_F(Cli, ARunStartsWhereNothingCanBeWritten) {
 }
 
 TEST_F(Cli, UsageErrorsGiveStatusTwo) {
-  expect_error(run_forksight({}), 2, "no verb given; try `forksight --help`");
+  expect_error(run_forksight({}), 2, "no verb was given; try `forksight --help`");
   expect_error(run_forksight({"report"}), 2, "DIR is required; try `forksight report --help`");
   expect_error(run_forksight({"--bad"}), 2, "--bad: no such option before the verb; try `forksight --help`");
   expect_error(run_forksight({"report", "--format", "xml", at("hang")}), 2,

@@ -487,8 +487,8 @@ TEST_F(Rendezvous, AFileThatIsNoQueueIsRefusedAndLeftAlone) {
     expect_error(meet(), errc::untrusted, refused);
     auto report = gc();
     ASSERT_TRUE(report);
-    EXPECT_EQ(report->skipped, std::vector<std::string>{"/forksight-jobs: is no queue"});
-    expect_error(remove_when_unused(kFullName), errc::untrusted, "/forksight-jobs: is no queue");
+    EXPECT_EQ(report->skipped, std::vector<std::string>{"/forksight-jobs: is not a queue"});
+    expect_error(remove_when_unused(kFullName), errc::untrusted, "/forksight-jobs: is not a queue");
     struct stat about {};
     ASSERT_EQ(stat(kPath, &about), 0);
     EXPECT_EQ(static_cast<std::size_t>(about.st_size), bytes);

@@ -152,7 +152,8 @@ TEST_P(MadeFrames, OfAnObjectThatIsNoCodeAreRefused) {
   EXPECT_FALSE(read().at(0).stack.known());
   ASSERT_EQ(limits_.size(), 1U);
   EXPECT_EQ(limits_[0],
-            "no stacks of Python of process 100: its memory is incomplete, or does not have the layout of CPython 3." +
+            "process 100: its Python stacks cannot be read: its memory is incomplete, or does not have the layout of "
+            "CPython 3." +
                 std::to_string(GetParam().minor));
 }
 

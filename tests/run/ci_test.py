@@ -290,7 +290,7 @@ class Job(unittest.TestCase):
                 (("--timeout", "-5m", *good), 2, '"-5m" is no duration'),
                 (("--timeout", "1d", *good), 2, '"1d" is no duration'),
                 (("--timeout", "1m30s", *good), 2, '"1m30s" is no duration'),
-                (("--timeout", "99999999999999999999h", *good), 2, "is no duration"),
+                (("--timeout", "99999999999999999999h", *good), 2, "is not a duration"),
                 (("--timeout", "169h", *good), 2, '"169h" is longer than a week, which is 168h'),
                 (("--timeout", "5s", "--grace", "soon", *good), 2, '"soon" is no duration'),
                 (good, 2, "--timeout is required"),

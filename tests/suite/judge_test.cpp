@@ -49,7 +49,7 @@ TEST(Judge, IsRedForEachWrongField) {
                 {"/culprit/holder/name", "main", "holder: expected worker"},
                 {"/culprit/holder", nullptr, "holder: expected worker"},
                 {"/culprit/holder/start_routine", "", "start: expected worker_main"},
-                {"/culprit", nullptr, "no report (exit status 0): something that is no object"},
+                {"/culprit", nullptr, "no report (exit status 0): it is not a JSON object"},
                 {"/victims", Json::array(), "victims: expected 1"},
                 {"/count", 2, "merged 2 times, expected once"}};
   for (const auto& wrong : wrongs) {
@@ -232,7 +232,7 @@ TEST(Judge, IsRedWithoutAReport) {
   expect_red(made.judge(), {"no report (exit status 5)"});
   made.stand_in = "";
   made.observed = Json::array();
-  expect_red(made.judge(), {"no report (exit status 0): something that is no object"});
+  expect_red(made.judge(), {"no report (exit status 0): it is not a JSON object"});
 }
 
 TEST(Judge, HasATimeLimitForTheWholeCase) {

@@ -46,7 +46,7 @@ TESTED = {
     "Start the child with multiprocessing.Process: then the queue": (("lost-feeder-thread", "python.feeder", "repaired"),),
     "Create the queue with options::atfork_handlers": (("lost-feeder-thread", "feeder_items", "repaired"),),
     "Take these locks in one and the same order everywhere": (("lock-order-inversion", "lock_order_inversion", "repaired"),),
-    "Guard {} with pthread_atfork(): lock it in prepare, unlock it in parent and in child.": (("racy-orphan", "racy_orphan", "repaired"),),
+    "Guard {} with pthread_atfork(): lock it in the prepare handler, and unlock it in the parent handler and in the child handler.": (("racy-orphan", "racy_orphan", "repaired"),),
     "Close the inherited epoll descriptor in the child": (("epoll-shared", "epoll_shared", "repaired"),),
     "Connect after fork(), each process for itself.": (("connection-shared", "connection_shared", "repaired"),),
     "Call fflush(NULL) before fork().": (("stdio-duplicated", "output_twice", "repaired"),),
@@ -80,7 +80,7 @@ TESTED = {
     "Set a value or an exception on each way out of the code that should set it": (("deadlock", "promise_never_set", "repaired"),),
     "Make the barrier for as many threads as arrive at it": (("deadlock", "barrier_lacks_party", "repaired"),),
     "Await with a time limit (asyncio.wait_for), and treat its end as an error.": (("pipe-deadlock", "python.tasks_cycle", "timed"),),
-    "Leave {} to the parent: let the child do what needs none": (("mpi-after-fork", "mpi_after_fork", "repaired"),),
+    "Call {} only in the parent: let the child do other work": (("mpi-after-fork", "mpi_after_fork", "repaired"),),
 }
 FIX = re.compile(r"fixes\.push_back\(\s*\{(.*?)\}\);", re.DOTALL)
 TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"')

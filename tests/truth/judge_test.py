@@ -240,7 +240,7 @@ class Sentences(unittest.TestCase):
     def test_an_object_in_the_memory_of_a_destroyed_object(self):
         text = "mutex m\nmutex n recursive at m\nsem s 0\n--\nmain drop m\nmain make n\nmain create t\nt lock n\nfree\nt swait s\nmain lock n\n"
         self.holds(text, "main", f"Thread 100 waits for {NAME}, which thread 101 holds.", f"Thread 100 waits for {NAME}, which it itself holds.")
-        self.assertEqual(self.answer(text, "main", f"Thread 100 waits for {NAME}.", "It is no recursive mutex: even its owner waits."), "false")
+        self.assertEqual(self.answer(text, "main", f"Thread 100 waits for {NAME}.", "The mutex is not recursive: even its owner must wait."), "false")
 
     def test_workers_of_libgomp_are_counted(self):
         text = "sem s 0\n--\nmain region\nmain create t\nmain fork p\nfree\nmain swait s\nt swait s\np region\n"
@@ -263,8 +263,8 @@ class Sentences(unittest.TestCase):
 
     def test_the_kind_of_a_lock(self):
         first = f"Thread 101 waits for {NAME}."
-        self.assertEqual(self.answer(RING, "t", first, "It is no recursive mutex: even its owner waits."), "false")
-        self.assertEqual(self.answer(ORPHAN, "p", f"Thread 102 waits for {NAME}.", "It is no recursive mutex: even its owner waits."), "true")
+        self.assertEqual(self.answer(RING, "t", first, "The mutex is not recursive: even its owner must wait."), "false")
+        self.assertEqual(self.answer(ORPHAN, "p", f"Thread 102 waits for {NAME}.", "The mutex is not recursive: even its owner must wait."), "true")
 
     def test_who_waited_at_the_fork_for_a_condition(self):
         text = "mutex m\ncond c\n--\nmain create t\nt lock m\nt ! cwait c m\nmain create u\nmain fork p\nfree\np destroy c\nmain wait p\n"
@@ -321,7 +321,7 @@ class Sentences(unittest.TestCase):
         self.holds(text, "main", (called, number.format(2, 3)), (called, number.format(3, 3)))
         self.assertEqual(self.answer(text, "main", called, number.format(1, 2)), "false")
         self.assertEqual(self.answer(text, "main", called, "The child handlers are called first registered first; this handler is number 1 of 3."), "false")
-        self.assertEqual(self.answer(text, "main", called, "No child was made yet."), "true")
+        self.assertEqual(self.answer(text, "main", called, "fork() calls the prepare handlers before it makes the child, so there is no child yet."), "true")
         locks = "The handler locks {} (fork_steps.cpp:8), which the forking thread itself took at steps.cpp:30."
         self.holds(text, "main", (called, locks.format(NAME)), (called, locks.format(NAME + "+0x40")))
         self.assertEqual(self.answer(RING, "main", called), "false")
@@ -329,7 +329,7 @@ class Sentences(unittest.TestCase):
         called = "Thread 102 of child 102 called fork() at fork_steps.cpp:9, and fork() returns only after it has called the handlers that pthread_atfork() registered."
         locks = "The handler locks " + NAME + " (fork_steps.cpp:8), which {} took at steps.cpp:30 and which no thread of the child holds."
         self.holds(child, "p", (called, locks.format('thread 101 "x"')), (called, locks.format("the forking thread itself")))
-        self.assertEqual(self.answer(child, "p", called, "No child was made yet."), "false")
+        self.assertEqual(self.answer(child, "p", called, "fork() calls the prepare handlers before it makes the child, so there is no child yet."), "false")
 
     def test_an_eventfd_that_a_process_has_open(self):
         text = "eventfd e 0\neventfd f 0\n--\nfree\nmain read e\n"

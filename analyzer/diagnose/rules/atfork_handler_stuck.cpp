@@ -13,9 +13,10 @@ void atfork_handler_stuck(const Evidence& evidence, std::vector<Finding>& findin
     if (!end || handlers::find_inversion(evidence, run)) continue;  // the rule atfork-order reports it
     Finding finding = handlers::describe("atfork-handler-stuck", evidence, run, *end, nullptr);
     const bool is_prepare = run.phase == model::HandlerPhase::kPrepare;
-    add_sentence(finding, is_prepare ? "No child was made yet."
-                                     : "The child was already made, but the parent's fork() has not returned, so the "
-                                       "parent does not know of the child.");
+    add_sentence(finding, is_prepare
+                              ? "fork() calls the prepare handlers before it makes the child, so there is no child yet."
+                              : "The child was already made, but the parent's fork() has not returned, so the "
+                                "parent does not know of the child.");
     const bool joins = !run.waits.empty() && run.waits.back().kind == model::HandlerWaitKind::kJoin;
     if (joins) {
       finding.fixes.push_back(

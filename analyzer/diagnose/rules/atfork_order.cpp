@@ -28,9 +28,11 @@ void atfork_order(const Evidence& evidence, std::vector<Finding>& findings) {
     finding.summary += fmt::format("; {} waits for {}, which {} has taken", other, lock, taker);
     add_sentence(finding, fmt::format("Before this handler, {} took {}{}.", taker, lock,
                                       words::at(" at ", inversion->hold->taken_at)));
-    add_sentence(finding, fmt::format("That lock is what {} waits for{}: each of the two holds a lock that the other "
-                                      "one needs. No child was made yet.",
-                                      other, words::at(" at ", inversion->wait->stack)));
+    add_sentence(
+        finding,
+        fmt::format("That lock is what {} waits for{}: each of the two threads holds a lock that the other one needs. "
+                    "fork() calls the prepare handlers before it makes the child, so there is no child yet.",
+                    other, words::at(" at ", inversion->wait->stack)));
     finding.fixes.push_back(
         {"Register the handlers in the order in which the locks are taken elsewhere: prepare "
          "handlers are called last registered first, so the lock that is taken first belongs to the "

@@ -49,7 +49,7 @@ Finding describe_missed(const Evidence& evidence, model::ProcessId id, const mod
       finding,
       "No SIGCHLD is pending for it: the signal of that end was delivered before the thread slept. One SIGCHLD may "
       "also stand for several children.");
-  add_sentence(finding, "It is a guess: the process may wait for another signal, and for its children later.");
+  add_sentence(finding, "This is not certain: the process may wait for another signal, and for its children later.");
   finding.fixes.push_back(
       {"Block SIGCHLD before asking whether the child lives, and sleep with sigsuspend(), which unblocks it and "
        "sleeps in one step."});

@@ -87,7 +87,7 @@ Finding describe(const Evidence& evidence, model::ProcessId id, const model::Wai
   } else {
     add_sentence(finding, fmt::format("Process {} ({}) has ended, and nobody has waited for its end yet.", peer->pid,
                                       peer->name));
-    add_sentence(finding, "It is a guess: anybody may still open the FIFO by its name.");
+    add_sentence(finding, "This is not certain: anybody may still open the FIFO by its name.");
   }
   finding.fixes.push_back(
       {"Open both ends before anything can fail, or open with O_RDWR, which does not wait for anybody (Linux)."});

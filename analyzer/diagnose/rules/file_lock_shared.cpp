@@ -41,9 +41,9 @@ Finding describe(const Evidence& evidence, const FileLockUse& released, const Fi
   finding.harm = other.empty() ? Certainty::kPossible : Certainty::kProven;
   finding.cause = finding.harm;
   finding.processes.push_back(missed.process);
-  finding.summary = fmt::format("{} releases the lock of {}{} that {} believes it holds{}: a fork shares it", child,
-                                file, words::at(" at ", released.stack), owner,
-                                other.empty() ? "" : fmt::format(", and {} takes it", other));
+  finding.summary = fmt::format(
+      "{} releases the lock of {}{} that {} believes it holds{}: since a fork, both share this lock", child, file,
+      words::at(" at ", released.stack), owner, other.empty() ? "" : fmt::format(", and {} takes it", other));
   add_sentence(finding, fmt::format("{} had locked {}{}, and then called fork(){}.", owner, file,
                                     words::at(" at ", missed.taken_at), words::at(" at ", fork.stack)));
   add_sentence(finding,
@@ -51,7 +51,8 @@ Finding describe(const Evidence& evidence, const FileLockUse& released, const Fi
                            "the lock, both lose it.",
                            missed.kind == model::FileLockKind::kFlock ? "flock()" : "F_OFD_SETLK"));
   add_sentence(finding,
-               fmt::format("{} released it{}; {} released it{} {} later, and until then worked as if it still held it.",
+               fmt::format("{} released the lock{}. {} released the lock{} {} later, and until then worked as if it "
+                           "still held the lock.",
                            child, words::at(" at ", released.stack), owner, words::at(" at ", missed.stack), time));
   if (!other.empty()) {
     add_sentence(

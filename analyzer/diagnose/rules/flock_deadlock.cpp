@@ -33,7 +33,7 @@ void flock_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
                                         evidence.name(finding.process));
     cycles::tell(evidence, cycle, finding);
     add_sentence(finding, cycles::has_via(cycle, "flock")
-                              ? "The kernel does not look for rings of flock() locks: nothing ends this."
+                              ? "The kernel does not look for rings of flock() locks, so nothing ends this wait."
                               : "The kernel finds a ring that consists of fcntl() locks only, but not a ring that "
                                 "contains another kind of wait, too.");
     finding.fixes.push_back({"Lock the files in one and the same order in all processes."});

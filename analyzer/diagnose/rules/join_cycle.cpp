@@ -43,8 +43,11 @@ void join_cycle(const Evidence& evidence, std::vector<Finding>& findings) {
     if (has_lock) finding.culprit = cycles::culprit_lock(evidence, cycle);
     cycles::tell(evidence, cycle, finding);
     if (has_lock) {
-      add_sentence(finding, has_child ? "Before that process can end, it needs a lock that is held until it has ended."
-                                      : "Before that thread can end, it needs a lock that the joining thread holds.");
+      add_sentence(
+          finding,
+          has_child
+              ? "Before that process can end, it needs a lock. The lock is held by a thread that waits for this end."
+              : "Before that thread can end, it needs a lock that the joining thread holds.");
       if (has_gil) cycles::advise_on_gil(finding);
       finding.fixes.push_back({has_child ? "Give the lock back before waiting for the child."
                                          : "Give the lock back before pthread_join() or std::thread::join()."});
@@ -53,8 +56,8 @@ void join_cycle(const Evidence& evidence, std::vector<Finding>& findings) {
                      : "Tell the thread to end in a way that does not need that lock: a flag, or a closed queue."});
     } else {
       add_sentence(finding, "Each of them waits until another one has ended.");
-      finding.fixes.push_back({"Join from one place only: from the thread that made the others."});
-      finding.fixes.push_back({"Where a thread must outlive the one that made it: pthread_detach()."});
+      finding.fixes.push_back({"Let only one thread join: the thread that made the others."});
+      finding.fixes.push_back({"If a thread must outlive the thread that made it, call pthread_detach() for it."});
     }
     findings.push_back(std::move(finding));
   }

@@ -43,7 +43,7 @@ void lock_cycle(const Evidence& evidence, std::vector<Finding>& findings) {
     cycles::tell(evidence, cycle, finding);
     add_sentence(
         finding,
-        "Each of them holds a lock that the one before it needs, and none of them can release its lock first.");
+        "Each of them holds a lock that another one of them waits for. So none of them ever releases its lock.");
     if (cycles::has_via(cycle, "GIL")) {
       cycles::advise_on_gil(finding);
     } else if (cycles::has_via(cycle, model::kViaSemaphoreLock)) {
@@ -60,13 +60,14 @@ void lock_cycle(const Evidence& evidence, std::vector<Finding>& findings) {
     }
     if (has_shared_lock(cycle) && !cycles::has_via(cycle, model::kViaSemaphoreLock)) {
       finding.fixes.push_back(
-          {"Locks in shared memory: make them robust, so that ending one process frees the others."});
+          {"Make locks in shared memory robust (pthread_mutexattr_setrobust()): if one process is then ended, the "
+           "others get its locks."});
     }
     const auto is_stream = [](const cycles::Link& link) { return link.wait->object_name.starts_with("_IO_stdfile_"); };
     if (std::ranges::any_of(cycle, is_stream)) {
       finding.fixes.push_back(
-          {"A stream is locked by flockfile(), and by each call that prints or reads: take the other lock first, or "
-           "print when it has been given back."});
+          {"flockfile() locks a stream, and so does each call that prints or reads. Take the other lock before such a "
+           "call, or release the other lock first."});
     }
     findings.push_back(std::move(finding));
   }

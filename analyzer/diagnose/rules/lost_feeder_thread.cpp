@@ -72,10 +72,9 @@ Finding describe(const Evidence& evidence, const model::Fork& fork, const python
                fmt::format("A multiprocessing.Queue sends from a thread of its own. Process {} had one, thread {}, "
                            "at its fork{}; the child has the queue, and not the thread.",
                            parent, wait.partner->tid, forked));
-  add_sentence(
-      finding,
-      "put() in the child starts no other: the queue believes that it has one. So what the child puts stays in "
-      "its buffer, and an answer to it never comes.");
+  add_sentence(finding,
+               "put() in the child starts no other feeder thread, because the copied queue still records one. So what "
+               "the child puts stays in the child's buffer, and nobody answers it.");
   add_sentence(finding, "forksight did not see whether the child put something before it fell asleep.");
   finding.fixes.push_back({"Start the child with multiprocessing.Process: then the queue gets a fresh feeder.", true});
   finding.fixes.push_back(

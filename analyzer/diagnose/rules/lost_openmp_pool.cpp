@@ -55,8 +55,9 @@ void tell(const Evidence& evidence, const model::Touch& touch, const model::Pool
                   words::parent(evidence.process(fork.process)), workers, words::at(", made at ", pool.made_at)));
   add_sentence(
       finding,
-      fmt::format("fork(){} copied libgomp's note of these workers, not the workers: the child began with one thread.",
-                  words::at(" at ", fork.stack)));
+      fmt::format(
+          "fork(){} copied libgomp's list of these workers, but not the workers: the child began with one thread.",
+          words::at(" at ", fork.stack)));
   add_sentence(
       finding,
       "libgomp has no atfork handler, so it does not notice the fork; this hangs each time, not now and then.");

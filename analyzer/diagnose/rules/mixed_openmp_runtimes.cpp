@@ -35,8 +35,8 @@ void mixed_openmp_runtimes(const Evidence& evidence, std::vector<Finding>& findi
     add_sentence(finding, fmt::format("Two OpenMP runtimes are loaded: {} ({}) and {} ({}).", lost,
                                       "does not notice a fork", rebuilt, "makes its pool anew in the child"));
     add_sentence(finding,
-                 "Which one a region runs on is decided library by library, when the loader binds them: the program's "
-                 "own regions may be safe while a library's are not.");
+                 "The loader decides for each library on which of the two its regions run. So the program's own "
+                 "regions may be safe while those of a library are not.");
     add_sentence(finding, describe_end(evidence.process(touch.process)));
     finding.fixes.push_back(
         {fmt::format("Use {} for everything: it has libgomp's entry points, too, and serves code built "

@@ -134,11 +134,10 @@ Finding describe(const Evidence& evidence, const Calls& touches, const Chosen& c
                  "The call came back; what two processes send over one connection may be mixed up on the other side.");
   }
   add_sentence(finding, describe_end(child));
-  finding.fixes.push_back(
-      {fmt::format("Leave {} to the parent: let the child do what needs none, and hand its results over "
-                   "by a pipe or by shared memory.",
-                   library),
-       true});
+  finding.fixes.push_back({fmt::format("Call {} only in the parent: let the child do other work, and let it send its "
+                                       "results to the parent by a pipe or by shared memory.",
+                                       library),
+                           true});
   finding.fixes.push_back(
       {fmt::format("Fork before {} is initialised; or let the job's launcher start more ranks.", library)});
   finding.fixes.push_back(

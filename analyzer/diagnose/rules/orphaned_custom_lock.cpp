@@ -15,7 +15,9 @@ void add_fixes(const model::Process& child, const model::Touch& touch, const loc
   const std::string name = words::lock(orphan.lock);
   finding.fixes.push_back({"Exec right after fork(), or use posix_spawn(): then no lock of the parent matters."});
   finding.fixes.push_back(
-      {fmt::format("Guard {} with pthread_atfork(): lock it in prepare, unlock it in parent and in child.", name)});
+      {fmt::format("Guard {} with pthread_atfork(): lock it in the prepare handler, and unlock it in the parent "
+                   "handler and in the child handler.",
+                   name)});
   finding.fixes.push_back({fmt::format(
       "Or reset {} in a pthread_atfork() child handler, if what it protects can be reset with it.", name)});
   finding.fixes.push_back(

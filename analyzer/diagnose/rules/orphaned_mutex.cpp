@@ -19,7 +19,8 @@ std::string nature_of(const model::Lock& lock, Outcome outcome) {
     return "It is a priority-inheriting mutex: libc asks the kernel to lend priority to the owner, the kernel finds no "
            "such thread in this process, and libc aborts.";
   }
-  if (lock.robust) return "Being robust does not help here: the owner did not die, it lives on in the parent.";
+  if (lock.robust)
+    return "The mutex is robust, but that does not help here: its owner has not ended, but lives on in the parent.";
   return {};
 }
 

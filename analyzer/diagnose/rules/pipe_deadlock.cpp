@@ -143,8 +143,8 @@ void pipe_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
       add_fixes_of_one(evidence, *first.wait, finding);
     } else if (has_lock) {
       const char* const party = is_in_one ? "thread" : "process";
-      add_sentence(finding, fmt::format("The {} that should write first needs something that another {} keeps until it "
-                                        "has got the data.",
+      add_sentence(finding, fmt::format("The {} that should write waits for something that the reading {} holds. The "
+                                        "reader gives it back only after it has read.",
                                         party, party));
       finding.fixes.push_back(
           {fmt::format("Release the lock before waiting for data from another {}, or for its end.", party)});
@@ -152,7 +152,8 @@ void pipe_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
       add_sentence(finding, fmt::format("Each {} waits until another one of them writes first.",
                                         is_in_one ? "thread" : "process"));
       finding.fixes.push_back(
-          {"Define in the protocol which side writes when. Flush buffered output before waiting for an answer."});
+          {"Define in the protocol which side writes at which time. Flush buffered output before waiting for an "
+           "answer."});
       finding.fixes.push_back({"Wait for an answer with a time limit: poll() with a timeout, SO_RCVTIMEO."});
     }
     findings.push_back(std::move(finding));

@@ -133,7 +133,7 @@ Finding suspect(const Evidence& evidence, model::ProcessId id, const model::Wait
   add_sentence(finding, fmt::format("{} writing end is open anywhere. A child of {} or of its parent has ended: that "
                                     "child may have been the one that should write.",
                                     others == 0 ? "No other" : "No further", evidence.name(id)));
-  add_sentence(finding, "It is a guess: a process that has not begun to write yet looks the same.");
+  add_sentence(finding, "This is not certain: a process that has not begun to write yet looks the same.");
   finding.fixes.push_back({fmt::format(
       "Close descriptor {} in process {} right after fork(): each process keeps only the ends that it uses.", first->fd,
       first->pid)});

@@ -117,9 +117,10 @@ void racy_orphan(const Evidence& evidence, std::vector<Finding>& findings) {
                  "it: then this call never returns.");
     add_sentence(finding, reason(odds));
     finding.fixes.push_back({"Exec right after fork(): then no lock of the parent matters."});
-    finding.fixes.push_back(
-        {fmt::format("Guard {} with pthread_atfork(): lock it in prepare, unlock it in parent and in child.", name),
-         true});
+    finding.fixes.push_back({fmt::format("Guard {} with pthread_atfork(): lock it in the prepare handler, and unlock "
+                                         "it in the parent handler and in the child handler.",
+                                         name),
+                             true});
     finding.fixes.push_back(
         {fmt::format("Fork before {} is started, while the process has one thread.", words::thread(holder))});
     findings.push_back(std::move(finding));

@@ -24,7 +24,7 @@ using DrawKey = std::tuple<std::string, std::int32_t, Generator, std::uint64_t>;
 Finding describe(const Evidence& evidence, const std::vector<const Draw*>& draws) {
   const Draw& first = *draws[0];
   const bool is_random = first.generator == Generator::kRandom;
-  const char* const functions = is_random ? "random() and rand()" : "drand48() and its kin";
+  const char* const functions = is_random ? "random() and rand()" : "drand48() and related functions";
   Finding finding;
   finding.rule = "rng-state-duplicated";
   if (first.fork) finding.fork = evidence.fork_site(evidence.model().forks[*first.fork]);

@@ -106,9 +106,11 @@ void self_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
                                   is_inherited ? ", since before its fork" : "");
     finding.culprit = cycles::culprit_lock(evidence, cycle);
     cycles::tell(evidence, cycle, finding);
-    add_sentence(finding, is_semaphore ? "It is no multiprocessing.RLock: even its holder waits until it is released."
-                                       : "It is no recursive mutex: even its owner waits until it is unlocked, and "
-                                         "only the owner could unlock it.");
+    add_sentence(finding,
+                 is_semaphore
+                     ? "The lock is not a multiprocessing.RLock: even its holder must wait until it is released."
+                     : "The mutex is not recursive: even its owner must wait until it is unlocked, and only the owner "
+                       "could unlock it.");
     if (is_inherited) {
       add_sentence(finding,
                    "The mutex names the id that this thread had in the process that forked: the copy of the thread "

@@ -65,8 +65,8 @@ void tell_touch(const Evidence& evidence, const Touch& touch, const locks::Orpha
   std::string where = words::place_with_function(touch.stack);
   if (!where.empty()) where = " at " + where;
   if (is_refused_unlock(touch)) {
-    add_sentence(finding,
-                 fmt::format("{} unlocked {}{}; the lock did not accept it and stays locked.", who, name, where));
+    add_sentence(finding, fmt::format("{} tried to unlock {}{}. The lock refused this (EPERM) and stays locked.", who,
+                                      name, where));
     return;
   }
   if (touch.action == TouchAction::kGiven) {

@@ -46,7 +46,7 @@ Finding describe_abandoned(const Evidence& evidence, model::ProcessId id, const 
   add_sentence(finding,
                "Such semaphores outlive the processes that use them: the kernel gives back only what was taken with "
                "SEM_UNDO.");
-  add_sentence(finding, "It is a guess: any process that knows the number of the set may still give a unit.");
+  add_sentence(finding, "This is not certain: any process that knows the number of the set may still give a unit.");
   finding.fixes.push_back(
       {"Take it with SEM_UNDO: the kernel gives it back when the process ends, however that ends."});
   finding.fixes.push_back(

@@ -254,8 +254,8 @@ std::vector<PythonThread> read_python_threads(const image::Image& image, const P
   const bool any = std::ranges::any_of(threads, [](const PythonThread& thread) { return thread.stack.known(); });
   if (!any && reader.is_strange()) {
     limits.push_back(
-        fmt::format("no stacks of Python of process {}: its memory is incomplete, or does not have the layout of "
-                    "CPython 3.{}",
+        fmt::format("process {}: its Python stacks cannot be read: its memory is incomplete, or does not have the "
+                    "layout of CPython 3.{}",
                     image.pid, python.layout.minor));
   }
   if (reader.has_given_up()) {

@@ -90,7 +90,7 @@ std::optional<PythonInterpreter> find_python(const image::Image& image, symbols:
                                              std::vector<std::string>& limits) {
   if (!is_python(image)) return std::nullopt;
   const auto give_up = [&](const std::string& why) {
-    limits.push_back(fmt::format("no stacks of Python of process {}: {}", image.pid, why));
+    limits.push_back(fmt::format("process {}: its Python stacks cannot be read: {}", image.pid, why));
     return std::nullopt;
   };
   for (const std::string& host : hosts(image)) {

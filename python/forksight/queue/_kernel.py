@@ -205,7 +205,7 @@ def check_lock_errno():
     another holder has the lock."""
     number = ctypes.get_errno()
     if number in CANNOT_LOCK:
-        raise OSError(number, f"a lock on a byte of a memfd: {os.strerror(number)}")
+        raise OSError(number, f"locking a byte of a memfd: {os.strerror(number)}")
 
 
 def _open_anew(descriptor):

@@ -604,7 +604,7 @@ class Pool:
         """Waits until all workers have ended. Call it after close() or terminate(). Raises multiprocessing.TimeoutError after
         `timeout` seconds."""
         if self._state == RUNS:
-            raise ValueError("join() comes after close() or terminate()")
+            raise ValueError("call close() or terminate() before join()")
         self._thread.join(timeout)
         if self._thread.is_alive():
             raise multiprocessing.TimeoutError("the pool has not ended: " + self._describe(None))

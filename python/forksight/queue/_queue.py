@@ -128,7 +128,7 @@ class Loan:
 
     def _memory(self):
         if len(self._cell.once) < 2 or not self._cell.out.value:
-            raise ValueError("the loan was sent or given back")
+            raise ValueError("the loan was already sent or given back: loan() returns a new one")
         return _memory.view_of(native.loan_data(self._cell.out), self._handle.array_type._length_, self._handle, self._handle.array_type)
 
     @property
@@ -159,7 +159,7 @@ class Loan:
         memory = self._memory()
         if size is None:
             if self._array is None:
-                raise ValueError("send() without a size sends what array() has made")
+                raise ValueError("send() needs a size, because array() was not called on this loan")
             array, nbytes = self._array
             # The array lies in the buffer already. Usually the pickle only refers to it, so only the table and the pickle are
             # written. If the array is pickled in another way, the whole item is written.
@@ -361,7 +361,7 @@ class Queue:
         told, patience, pointer, codes = ErrorText(), _Patience(deadline), [], []
         try:
             if len(cell.once) < 2 or not cell.out.value:
-                raise ValueError("the loan was sent or given back")
+                raise ValueError("the loan was already sent or given back: loan() returns a new one")
             pointer.extend(map(list.pop, (cell.once,)))
             while True:
                 codes.extend(map(native.queue_send, (handle.pointer,), pointer, (size,), (patience.next(),), (byref(told),)))

@@ -82,7 +82,7 @@ class Tensor:
 
     def __dlpack__(self, stream=None, max_version=None, dl_device=None, copy=None):
         if copy or dl_device not in (None, (CPU, 0)):
-            raise BufferError("a forksight.queue.Tensor is exported where it lies: without a copy, in the memory of the host")
+            raise BufferError("a forksight.queue.Tensor can be exported only without a copy, and only in host memory (CPU)")
         count = len(self.shape)
         shape, strides = (c_int64 * max(count, 1))(*self.shape), (c_int64 * max(count, 1))(*self.strides)
         made = _Managed()

@@ -80,7 +80,7 @@ class Refused(unittest.TestCase):
 
     def test_itself(self):
         done = subprocess.run(["sh", "-c", 'exec "$0" why $$', FORKSIGHT.path], capture_output=True, text=True, timeout=LIMIT_S)
-        self.expect(done, 3, "is forksight itself")
+        self.expect(done, 3, "is forksight itself: name the process that hangs")
 
     def test_processes_of_another_user(self):
         """`why` refuses to examine a process of another user.

@@ -510,7 +510,7 @@ FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
     (WHO + r" called fork\(\), and fork\(\) returns only after it has called the handlers that pthread_atfork\(\) registered", Reading.forks),
     (r"The (?P<k>prepare|child) handlers are called (?P<o>last|first) registered first; this handler is number (?P<i>\d+) of (?P<n>\d+)"
      r"(?:, registered by [\w.-]+)?", Reading.handler_number),
-    (r"No child was made yet", Reading.is_in_prepare),
+    (r"fork\(\) calls the prepare handlers before it makes the child, so there is no child yet", Reading.is_in_prepare),
     (r"The handler locks " + OBJECT + r"(?: \([^)]*\))?(?:, which (?:(?P<own>the forking thread itself)|" + HOLDER + r") (?:took|holds|held)"
      r"(?: and which no thread of the child holds)?)?", Reading.handler_locks),
     (WHO + r" waits in the wait for " + OBJECT + r"(?:, which " + HOLDER + r" holds)?", Reading.waits_for_held),
@@ -552,7 +552,7 @@ FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
     (r"It is locked, and its memory names task (?P<h>\d+) as the owner: no such task exists", Reading.gone_owner),
     (r'The forking thread, thread (?P<h>\d+)(?: "[^"]*")? of process (?P<p>\d+), had taken it and held it across fork\(\)', Reading.forker_held),
     (r"An? (?P<k>[\w-]+)(?: mutex)? records its owner by thread id, here (?P<h>\d+). In the child .+", Reading.remembers),
-    (r"It is no recursive mutex: .+", Reading.not_recursive),
+    (r"The mutex is not recursive: .+", Reading.not_recursive),
     (SLEPT + r", and no task is left that could wake it: proven, it never goes on(?:, unless a signal ends (?P<u>[^.]+))?", Reading.nobody_can),
     (r"It is not proven that this never ends: a timer or the end of a child may run a signal handler, and the handler may jump out of the wait",
      Reading.a_handler_may_run),
@@ -570,12 +570,12 @@ PLAIN = tuple(re.compile(text) for text in (
     r"It is not known who should have woken it", r"The mutex names the id that this thread had", r"The writer waits until \d+ locks? for reading (?:is|are) given back",
     r"There is no other thread that could be its reader", r"A lock for reading cannot be turned", r"Another thread could unlock it in place of its owner",
     r"Before that (?:thread|process) can end, it needs a lock", r"This handler belongs to ", r"The kernel does not look for rings", r"A pipe or socket takes a limited number",
-    r"It (?:was ended by|exited with)", r"That thread ended with the lock held", r"Being robust does not help here", r"_Fork\(\) runs no atfork handler",
+    r"It (?:was ended by|exited with)", r"That thread ended with the lock held", r"The mutex is robust, but that does not help here", r"_Fork\(\) runs no atfork handler",
     r"Nobody is left to set it", r"Thread \d+ of (?:process|child) \d+ is in the middle of a task", r"A barrier opens when as many threads have arrived",
     r"Its ancestor, process \d+, was forked", r"An ancestor of it was forked", r"The condition variables that these threads wait for show",
-    r"The round still needs at least one more thread", r"libgomp has no atfork handler", r"fork\(\)(?: at \S+)? copied libgomp's note",
+    r"The round still needs at least one more thread", r"libgomp has no atfork handler", r"fork\(\)(?: at \S+)? copied libgomp's list",
     r"fork\(\)(?: at \S+)? copied the count of waiters", r"fork\(\)(?: at \S+)? copied the guard variable", r"A pthread_once_t records no owner", r"A child handler may only do what is async-signal-safe",
-    r"The kernel finds a ring that consists of fcntl\(\) locks only", r"The (?:process|thread) that should write first needs", r"The count of an eventfd has a limit", r"It is a guess: anybody may still open the FIFO",
+    r"The kernel finds a ring that consists of fcntl\(\) locks only", r"The (?:process|thread) that should write waits for something", r"The count of an eventfd has a limit", r"This is not certain: anybody may still open the FIFO",
     r"The signal went to one of these", r"A fork inside of a parallel region looks the same", r"Before a new group of waiters can be woken", r"pthread_cond_destroy\(\) waits until", r"At the fork another thread", r"fork\(\)(?: at \S+)? copied the count of arrivals", r"It is not known which lock that is",
 ))
 
