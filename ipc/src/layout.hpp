@@ -178,7 +178,7 @@ constexpr std::size_t kWaitKinds = 3;
 struct alignas(2 * kLine) participant {
   shared_word<std::uint64_t> word;
   shared_word<std::uint64_t> pid_namespace;  // inode of /proc/self/ns/pid; 0: not known; only for reports
-  shared_word<std::uint64_t> seen_ns;
+  std::uint64_t unused;  // earlier versions with this layout write a time here, and nothing reads it
   shared_word<std::uint32_t> wake[kWaitKinds];
   shared_word<std::uint64_t> sent;
   shared_word<std::uint64_t> received;

@@ -80,7 +80,6 @@ result<void> members::take_place(std::uint32_t roles, const life_lock& lock) {
       }
       me_ = owner_id(i, self_.incarnation);
       entry.pid_namespace.store_relaxed(own_pid_namespace());
-      entry.seen_ns.store_relaxed(coarse_ns());
       begin_roles(roles);
       entry.sent.store_relaxed(0);
       entry.received.store_relaxed(0);
@@ -246,7 +245,6 @@ std::uint32_t members::sweep() {
   bool can_tell = static_cast<bool>(sweeper);
   std::uint32_t dead = 0;
   for (std::uint32_t i = 0; i < ring_.participant_count && can_tell; ++i) dead += look_at(i, can_tell);
-  if (sweeper && !me_.is_nobody()) entry().seen_ns.store_relaxed(coarse_ns());
   return dead;
 }
 
@@ -269,7 +267,6 @@ std::uint32_t members::sweep_if_due(std::uint64_t now_ns) {
     ++looked;
   }
   head.look_from.store_relaxed((from % ring_.participant_count + i) % ring_.participant_count);
-  if (!me_.is_nobody()) entry().seen_ns.store_relaxed(now_ns);
   return dead;
 }
 

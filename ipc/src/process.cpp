@@ -50,17 +50,6 @@ std::uint64_t clock_ns(clockid_t clock) {
 
 }  // namespace
 
-std::uint64_t start_time_of(std::uint32_t pid) {
-  const std::string text = after_name(pid);
-  std::size_t at = 0;
-  for (int field = 3; field < 22; ++field) {
-    at = text.find(' ', at);
-    if (at == std::string::npos) return 0;
-    ++at;
-  }
-  return std::strtoull(text.c_str() + at, nullptr, 10);
-}
-
 char state_of(std::uint32_t pid) {
   const std::string text = after_name(pid);
   return text.empty() ? '\0' : text.front();

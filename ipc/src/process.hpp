@@ -6,9 +6,8 @@
 
 namespace forksight::ipc::detail {
 
-// Field 22 of /proc/PID/stat (proc(5)), in clock ticks since boot; 0: there is no such process, or /proc is not usable.
-std::uint64_t start_time_of(std::uint32_t pid);
-// The state in field 3: R, S, D, T, t, Z, X; 0: there is no such process, or /proc is not usable.
+// The state in field 3 of /proc/PID/stat (proc(5)): R, S, D, T, t, Z, X; 0: there is no such process, or /proc is not
+// usable.
 char state_of(std::uint32_t pid);
 // The inode of /proc/self/ns/pid; 0: not known, because /proc cannot be read.
 std::uint64_t own_pid_namespace();
