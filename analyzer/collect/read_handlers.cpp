@@ -11,7 +11,7 @@ using trace::RecordType;
 
 namespace {
 
-constexpr std::size_t kMaxHandlers = 1024;  // in one list; the shim keeps fewer
+constexpr std::size_t kMaxHandlers = 1024;  // in one list of a damaged trace; the shim lists at most kMaxListedHandlers
 constexpr std::size_t kMaxWaits = 16;       // in one handler: a wait may contain further waits
 constexpr std::size_t kMaxHolds = 64;       // by one thread; the shim keeps as many
 constexpr std::uint32_t kPlaceMask = (1U << 24U) - 1;

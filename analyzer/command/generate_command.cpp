@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <system_error>
@@ -19,7 +18,7 @@
 #include "command/help_tables.hpp"
 #include "command/man_page.hpp"
 #include "command/output.hpp"
-
+#include "files/replace_file.hpp"
 namespace forksight {
 namespace {
 
@@ -54,10 +53,10 @@ std::vector<MadeFile> make_files(const std::string& what, const VerbHelp& root) 
 
 // Returns "" or the reason of the failure.
 std::string write_file(const std::filesystem::path& file, const std::string& text) {
-  std::ofstream stream(file, std::ios::binary | std::ios::trunc);
-  stream << text;
-  stream.close();
-  return stream ? "" : fmt::format("{}: cannot be written: {}", file.string(), std::strerror(errno));
+  const auto opened = files::open_output(file.string());
+  if (!opened) return fmt::format("{}: cannot be written: {}", file.string(), opened.error());
+  if (files::write_all(opened->file.get(), text)) return "";
+  return fmt::format("{}: cannot be written: {}", file.string(), std::strerror(errno));
 }
 
 ExitStatus generate(const CommandLine& line, const VerbHelp& root) {

@@ -12,6 +12,7 @@
 #include "command/output.hpp"
 #include "command/suite_command.hpp"
 #include "command/suite_progress.hpp"
+#include "files/replace_file.hpp"
 #include "proc/proc_fs.hpp"
 #include "suite/runner.hpp"
 #include "suite/views.hpp"
@@ -61,11 +62,10 @@ std::string render(const suite::RunView& view, const std::string& format) {
 }
 
 bool write_report(const std::string& path, const std::string& text) {
-  std::FILE* const file = std::fopen(path.c_str(), "we");
-  const bool is_written = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  const bool is_closed = file != nullptr && std::fclose(file) == 0;
-  if (!is_written || !is_closed) say_error(fmt::format("{}: {}", path, std::strerror(errno)));
-  return is_written && is_closed;
+  const auto opened = files::open_output(path);
+  if (opened && files::write_all(opened->file.get(), text)) return true;
+  say_error(fmt::format("{}: cannot be written: {}", path, opened ? std::strerror(errno) : opened.error()));
+  return false;
 }
 
 int run(const SuiteRunLine& line) {

@@ -6,6 +6,7 @@
 #include <array>
 #include <string>
 
+#include "forksight/trace/handlers.hpp"
 #include "model/base_name.hpp"
 #include "model/model.hpp"
 
@@ -59,9 +60,7 @@ Owner find_owner_of_function(const std::string& function) {
 
 bool has_child_handler(std::span<const AtforkHandlers> handlers, std::string_view library) {
   constexpr std::size_t kChild = 2;  // the index of the phase
-  // the shim lists at most so many handlers, so a list of this length may lack some
-  constexpr std::size_t kMostListed = 128;
-  return handlers.size() >= kMostListed || std::ranges::any_of(handlers, [&](const AtforkHandlers& one) {
+  return handlers.size() >= trace::kMaxListedHandlers || std::ranges::any_of(handlers, [&](const AtforkHandlers& one) {
            return one.has[kChild] && one.library == library;
          });
 }

@@ -1,5 +1,6 @@
 #include "session/job_report.hpp"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -8,10 +9,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <utility>
 
 #include "diagnose/diagnose.hpp"
+#include "files/descriptor.hpp"
 #include "files/replace_file.hpp"
 #include "render/json.hpp"
 #include "render/terminal.hpp"
@@ -23,20 +24,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
+std::string cannot_write(const fs::path& file, const std::string& why) {
+  return fmt::format("{}: cannot be written: {}", file.string(), why);
+}
+
 // write() and append() return "" or the reason of the failure.
 std::string write(const fs::path& file, const std::string& text) {
   const auto opened = files::open_output(file.string());
-  const std::string problem = !opened                                      ? opened.error()
-                              : files::write_all(opened->file.get(), text) ? ""
-                                                                           : std::strerror(errno);
-  return problem.empty() ? "" : fmt::format("{}: cannot be written: {}", file.string(), problem);
+  if (!opened) return cannot_write(file, opened.error());
+  return files::write_all(opened->file.get(), text) ? "" : cannot_write(file, std::strerror(errno));
 }
 
 std::string append(const fs::path& file, const std::string& text) {
-  std::ofstream stream(file, std::ios::out | std::ios::app);
-  stream << text;
-  stream.close();
-  return stream ? "" : fmt::format("{}: cannot be written: {}", file.string(), std::strerror(errno));
+  const files::Descriptor opened(::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  return opened && files::write_all(opened.get(), text) ? "" : cannot_write(file, std::strerror(errno));
 }
 
 // Returns the value of an environment variable; "" if it is not set.

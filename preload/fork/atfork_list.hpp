@@ -5,9 +5,11 @@
 
 #include <cstdint>
 
+#include "forksight/trace/handlers.hpp"
+
 namespace forksight {
 
-inline constexpr std::uint32_t kMaxHandlers = 128;
+inline constexpr std::uint32_t kMaxHandlers = trace::kMaxListedHandlers;
 
 using AtforkHandler = void (*)();
 struct AtforkHandlers {

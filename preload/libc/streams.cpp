@@ -2,8 +2,10 @@
 
 #include <stdio.h>
 
+#include "forksight/abi/stream_lock.hpp"
 #include "guest/memory.hpp"
 #include "guest/sys.hpp"
+#include "locks/lock_memory.hpp"
 #include "record/slots.hpp"
 #include "record/thread_records.hpp"
 #include "record/writer.hpp"
@@ -13,14 +15,6 @@
 namespace forksight {
 
 namespace {
-
-// _IO_lock_t of glibc (sysdeps/nptl/stdio-lock.h).
-struct StreamLock {
-  std::int32_t lock;
-  std::int32_t count;
-  std::uint64_t owner;  // thread pointer
-};
-static_assert(sizeof(StreamLock) == 16);
 
 Slot* find_lost(std::uint64_t thread_pointer) {
   for (std::uint32_t i = 0; i < slot_count(); ++i) {
@@ -40,11 +34,11 @@ void at_fork::Streams::starts(const Fork& fork_now) {
   FILE* const streams[] = {stdin, stdout, stderr};
   for (std::int32_t number = 0; number < 3; ++number) {
     FILE file;
-    StreamLock lock{};
+    abi::StreamLock lock{};
     // The program may have replaced the standard stream by another one, or by null.
     if (read_memory(streams[number], &file, sizeof file) != sizeof file) continue;
     const void* const address = file._lock;
-    if (read_memory(address, &lock, sizeof lock) != sizeof lock || lock.lock == 0) continue;
+    if (!read_lock(address, lock) || lock.lock == 0) continue;
     Slot* const holder = find_lost(lock.owner);
     if (holder == nullptr) continue;
     append(trace::RecordType::kStream, trace::StreamRecord{fork, ensure_thread_record(*holder),

@@ -7,6 +7,9 @@
 
 namespace forksight::trace {
 
+// The shim lists at most so many handlers in a kHandlers record. So a list of this length may lack some handlers.
+inline constexpr std::uint32_t kMaxListedHandlers = 128;
+
 // Threads that lived at the beginning of fork() and had ended when all prepare handlers had run. For example, a library
 // ends its pool in its prepare handler. Such threads are not lost threads of the fork. Tail: `count` refs (u64) to
 // kThread.
