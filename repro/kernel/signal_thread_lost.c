@@ -1,17 +1,18 @@
-// Mechanism: SIGTERM is blocked in all threads. One thread takes it by sigwait() and tells the others to end. The
-//            forked child has the signal mask, but not that thread. So SIGTERM stays pending in the child, and the
-//            child's main loop is not informed.
-//            -DAWAKE:   the child waits for work instead. The process that sent SIGTERM kills the child in the end.
-// To blame:  the fork. Neither the thread nor the mask was set up for the child.
-// User sees: workers that do not end by SIGTERM. Their parent waits for them, or kills them after some time.
-// Fix:       start the thread in the child, too, or unblock the signal there.
+// Mechanism: all threads block SIGTERM. One thread takes SIGTERM by sigwait() and tells the main loop to end. The
+//            forked child inherits the signal mask, but not that thread. So SIGTERM stays pending in the child, and
+//            nobody tells the child's main loop to end.
+//            -DAWAKE:   the child reads from a pipe, and the parent can still write to it. So the child is not proven
+//                       to hang. The parent sends SIGTERM, waits five seconds, and then kills the child.
+// To blame:  the fork. The child needs such a thread of its own, or must unblock the signal.
+// User sees: workers that SIGTERM does not end. Their parent waits for them, or kills them after some time.
+// Fix:       start the thread in the child, too, or unblock the signal in the child.
 // Repaired:  the child starts the thread.
 //
 // EXPECT-BARE: hang
 // EXPECT: signal-thread-lost proven/likely hang culprit="the thread that takes SIGTERM" holder=taker victims=0
 // EXPECT-WHY: signal-thread-lost proven/likely hang culprit="the thread that takes SIGTERM" holder=taker victims=0
 // EXPECT-STACK: fork main@fork
-// EXPECT-UNKNOWN(awake): only several looks over some time show that the child goes on to ignore the signal
+// EXPECT-UNKNOWN(awake): one look shows only that the signal is pending; the child may still take it a moment later
 // EXPECT(awake): signal-thread-lost likely may-hang culprit="the thread that takes SIGTERM" holder=taker victims=0
 #include "signal_thread.h"
 

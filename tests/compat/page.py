@@ -99,10 +99,11 @@ def chance(judged):
     rows = [[name, one.unit, one.test, one.mode, " or ".join(one.bare), ", ".join(one.runs)]
             for name, suite in judged.items() for one in suite.differences if one.happened_once()]
     text = ("## Results that differed in some runs only\n\n"
-            "Each of these tests had the same result in all bare runs. With forksight, in the mode of the table, it had that result\n"
-            "in some runs and another result in others. The cause is a race or a time limit in the test itself.\n\n")
+            "Each of these tests had one and the same result in all bare runs. In the mode of the table, the test had this result in\n"
+            "some runs, and another result in the other runs. The cause is a race or a time limit in the test itself.\n\n")
     unstable = sum(len(suite.unstable) for suite in judged.values())
-    text += f"{unstable} other tests have more than one result in bare runs. Their results with forksight are compared with each of these.\n\n"
+    text += (f"{unstable} other tests have more than one result in bare runs. For such a test, each of these results counts as correct\n"
+             "with forksight, too.\n\n")
     return text + (table(["suite", "unit", "test", "mode", "bare", "in that mode, run by run"], rows) if rows else "None.\n")
 
 

@@ -251,14 +251,17 @@ static const struct Environment {
   unsigned long mebibytes; /* the default size; 0: the environment takes no size */
   const char* what;
 } kEnvironments[] = {
-    {"no-readv", no_readv, 0, "a filter refuses process_vm_readv with EPERM"},
-    {"no-fallocate", no_fallocate, 0, "a filter refuses fallocate with EOPNOTSUPP"},
+    {"no-readv", no_readv, 0, "a seccomp filter makes process_vm_readv fail with EPERM"},
+    {"no-fallocate", no_fallocate, 0, "a seccomp filter makes fallocate fail with EOPNOTSUPP"},
     {"allow-list", allow_list, 0,
-     "a filter kills the process at each system call that plain programs of glibc do not make"},
-    {"no-limits", no_new_limits, 0, "a filter kills the process if it calls prlimit64 to set a limit"},
-    {"refuse-list", refuse_list, 0, "as allow-list, but these calls fail with EPERM"},
-    {"vm-limit", limit_memory, 64, "the address space is limited, to this number of MiB"},
-    {"mlock", limit_locked, 8, "locked memory is limited, to this number of MiB; for programs that call mlockall"},
+     "a seccomp filter allows the system calls that glibc makes for ordinary programs, and kills the process at any "
+     "other"},
+    {"no-limits", no_new_limits, 0, "a seccomp filter kills the process if it calls prlimit64 to set a limit"},
+    {"refuse-list", refuse_list, 0,
+     "a seccomp filter allows the same system calls as allow-list, and makes any other fail with EPERM"},
+    {"vm-limit", limit_memory, 64, "the limit for the address space (RLIMIT_AS) is this number of MiB"},
+    {"mlock", limit_locked, 8,
+     "the limit for locked memory (RLIMIT_MEMLOCK) is this number of MiB; for programs that call mlockall"},
     {"setuid", become_nobody, 0, "the program runs as the user nobody"},
 };
 enum { kEnvironmentCount = sizeof kEnvironments / sizeof *kEnvironments };
@@ -272,7 +275,8 @@ const char* confine(const char* environment, int* is_missing) {
     if (environment[length] == '\0') return one->apply(one->mebibytes, is_missing);
     char* end = NULL;
     const unsigned long mebibytes = strtoul(environment + length + 1, &end, 10);
-    if (one->mebibytes == 0 || mebibytes == 0 || *end != '\0') return "the size is wrong";
+    if (one->mebibytes == 0) return "this environment takes no size";
+    if (mebibytes == 0 || *end != '\0') return "the size is not a number of MiB above 0";
     return one->apply(mebibytes, is_missing);
   }
   return "no such environment; --list names them";

@@ -54,7 +54,7 @@ TEST_F(PreloadLimits, AProgramOfAnotherArchitectureIsReported) {
   for (const auto& [bits, machine] : {std::pair{ELFCLASS32, EM_386}, {ELFCLASS32, EM_X86_64}, {ELFCLASS64, EM_AARCH64}}) {
     const auto limits = find_preload_limits(write("foreign", elf(static_cast<unsigned char>(bits), static_cast<unsigned short>(machine), PT_INTERP)));
     ASSERT_EQ(limits.size(), 1U);
-    EXPECT_NE(limits[0].find("no x86-64 program"), std::string::npos);
+    EXPECT_NE(limits[0].find("not an x86-64 program"), std::string::npos);
   }
 }
 

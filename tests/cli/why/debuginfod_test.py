@@ -121,7 +121,7 @@ class Debuginfod(unittest.TestCase):
         self.assertEqual(self.lines(report), (False, False))
         self.assertEqual(self.server.asked, [])
 
-    def test_without_an_answer_the_rest_is_reported(self):
+    def test_without_an_answer_of_the_server_the_report_has_no_lines(self):
         self.server.files.clear()
         self.assertEqual(self.why("cache", self.server.url), (False, False))
         self.assertIn(self.key + "/debuginfo", self.server.asked)
@@ -130,7 +130,7 @@ class Debuginfod(unittest.TestCase):
         self.server.end = lambda: None
         self.assertEqual(self.why("another", url), (False, False))
 
-    def test_nothing_is_stopped_while_the_server_takes_its_time(self):
+    def test_no_thread_is_stopped_while_why_waits_for_the_server(self):
         self.server.gate.clear()
         pid = self.program.popen.pid
         command = FORKSIGHT.start(pid, "--debuginfod", "--format", "json", env=self.environment("cache", self.server.url))
@@ -159,7 +159,7 @@ class Debuginfod(unittest.TestCase):
         self.assertEqual(set(self.server.asked), {self.key + "/executable"})
         self.assertTrue(any("DEBUGINFOD_URLS did not answer in time" in limit for limit in report["limits"]), report["limits"])
 
-    def test_a_core_of_a_program_that_is_gone(self):
+    def test_a_core_of_a_deleted_program_has_lines_from_the_server(self):
         pid = self.program.popen.pid
         subprocess.run(["gcore", "-o", str(self.folder / "core"), str(pid)], capture_output=True, timeout=LIMIT_S, check=True)
         core = str(self.folder / f"core.{pid}")

@@ -51,7 +51,7 @@ class Enders(unittest.TestCase):
     def enders(self, report, pid, kind):
         return [ender for ender in self.wait_of(report, pid)["could_end"] if ender["kind"] == kind]
 
-    def test_a_shell_that_waits_for_its_child(self):
+    def test_a_wait_for_a_child_names_the_child_and_its_command(self):
         with Program(shell("sleep 300; :")) as program:
             program.wait_quiet()
             text, report = self.ask(program)
@@ -66,7 +66,7 @@ class Enders(unittest.TestCase):
             (timer,) = self.enders(report, child, "timer")
             self.assertTrue(0 < timer["in_ms"] < 300_000, timer)
 
-    def test_one_of_two_children_named_by_a_pidfd(self):
+    def test_a_wait_by_pidfd_names_only_the_child_of_the_pidfd(self):
         with Program(python("import os, subprocess\n"
                             "first, other = subprocess.Popen(['sleep', '300']), subprocess.Popen(['sleep', '301'])\n"
                             + READY + "\n"
@@ -77,7 +77,7 @@ class Enders(unittest.TestCase):
             self.assertRegex(text, rf"in a wait for a child: process {child} \(sleep\)\n")
             self.assertEqual([(ender["pid"], ender["via"]) for ender in self.enders(report, program.pid, "process")], [(child, "wait4")])
 
-    def test_a_reader_of_a_pipe_and_who_has_the_other_end(self):
+    def test_a_read_from_a_pipe_names_the_process_at_the_other_end(self):
         text, report = self.look(shell("exec cat"))
         # The standard input of `cat` is a pipe. This test process has the other end of the pipe.
         self.assertRegex(text, rf"in read: pipe:\[\d+\]\n(.*\n)*? +could be ended by: process {os.getpid()} by its descriptor \d+, [^:]+: ")
@@ -85,7 +85,7 @@ class Enders(unittest.TestCase):
         self.assertEqual((wait["kind"], wait["fd"]), ("pipe-read", 0))
         self.assertIn(os.getpid(), [ender["pid"] for ender in wait["could_end"]])
 
-    def test_a_fifo_without_a_writer(self):
+    def test_a_fifo_without_a_writer_says_that_nobody_has_it_open(self):
         with tempfile.TemporaryDirectory(prefix="forksight-why-") as folder:
             path = Path(folder, "fifo")
             os.mkfifo(path)
@@ -93,7 +93,7 @@ class Enders(unittest.TestCase):
             self.assertIn(f"in open: the FIFO {path}, for somebody who writes; nobody has it open for writing", text)
             self.assertIn("could be ended by: whoever opens it for writing", text)
 
-    def test_the_holder_of_a_lock_of_a_file(self):
+    def test_a_wait_for_a_file_lock_names_the_process_that_holds_it(self):
         with tempfile.NamedTemporaryFile() as file:
             script = f"""
 import fcntl, os, sys, time
@@ -114,7 +114,7 @@ time.sleep(300)
                 self.assertRegex(text, rf"in flock: {file.name}\n(.*\n)*? +could be ended by: process {program.pid} by its descriptor \d+, asleep: ")
                 self.assertEqual({ender["pid"] for ender in self.enders(report, child, "process")}, {program.pid})
 
-    def test_a_server_that_polls(self):
+    def test_a_poll_names_its_descriptors_and_signal_handlers(self):
         text, report = self.look(python(f"""
 import select, signal, socket
 listener = socket.create_server(("127.0.0.1", 0))
@@ -134,7 +134,7 @@ serve()
         self.assertEqual([ender["what"] for ender in self.enders(report, self.pid, "signal")], ["a handler of SIGTERM"])
         self.assertTrue(any(frame["python"] for frame in self.wait_of(report, self.pid)["stack"]))
 
-    def test_a_semaphore_in_shared_memory(self):
+    def test_a_wait_for_a_shared_semaphore_names_processes_with_the_same_memory(self):
         with Program(python(f"""
 import multiprocessing, os, signal, sys
 lock = multiprocessing.get_context("fork").Lock()
@@ -165,7 +165,7 @@ sys.stdin.read()
         waits = next(process for process in report["processes"] if process["pid"] == self.pid)["waits"]
         self.assertEqual(len(waits), 21)
 
-    def test_long_lists_are_cut(self):
+    def test_a_list_of_many_enders_is_cut(self):
         text, _ = self.look(python(f"""
 import os, time
 reading, writing = os.pipe()
@@ -177,7 +177,7 @@ os.read(reading, 1)
 """))
         self.assertRegex(text, r"\n {27}and 6 more\n")
 
-    def test_a_stopped_process_and_how_it_goes_on(self):
+    def test_a_stopped_process_is_shown_with_the_kill_that_continues_it(self):
         with Program(shell("read line")) as program:
             program.wait_quiet()
             os.kill(program.pid, signal.SIGSTOP)
@@ -189,7 +189,7 @@ os.read(reading, 1)
             self.assertEqual(self.wait_of(report, program.pid)["could_end"][0], {"kind": "continue", "run": f"kill -CONT {program.pid}"})
             os.kill(program.pid, signal.SIGCONT)
 
-    def test_a_stopped_writer(self):
+    def test_a_stopped_writer_is_shown_with_the_kill_that_continues_it(self):
         with Program(shell("sleep 300 | cat")) as program:
             program.wait_quiet()
             writer = next(pid for pid in tree_of(program.pid) if Path(f"/proc/{pid}/comm").read_text() == "sleep\n")
@@ -201,7 +201,7 @@ os.read(reading, 1)
             self.assertIn(f"process {writer} by its descriptor 1, stopped (kill -CONT {writer} lets it go on): sleep 300", text)
             os.kill(writer, signal.SIGCONT)
 
-    def test_a_frozen_process_and_how_it_goes_on(self):
+    def test_a_frozen_process_is_shown_with_the_command_that_thaws_it(self):
         group = Path(f"/sys/fs/cgroup/freezer/forksight-why-{os.getpid()}")
         try:
             group.mkdir()

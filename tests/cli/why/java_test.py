@@ -24,12 +24,12 @@ class Monitors(unittest.TestCase):
             program.go_on()
             program.close()
 
-    def test_a_ring(self):
+    def test_two_threads_that_wait_for_monitors_are_counted_and_jstack_is_named(self):
         pid, said = self.said_of("ring")
         self.assertIn(f"process {pid}: 2 threads wait to enter `synchronized` code", " ".join(said.split()))
         self.assertIn(f"`jstack {pid}`", said)
 
-    def test_threads_that_are_idle(self):
+    def test_threads_in_wait_are_not_counted_as_waiting_for_monitors(self):
         self.assertNotIn("synchronized", self.said_of("idle")[1])
 
 

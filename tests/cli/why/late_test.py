@@ -14,7 +14,7 @@ PROGRAM, FORKSIGHT = sys.argv.pop(), Command(sys.argv.pop())
 
 
 class Late(unittest.TestCase):
-    def test_a_process_that_comes_to_rest_while_it_is_examined(self):
+    def test_a_process_that_hangs_only_after_why_has_begun_is_proven_to_hang(self):
         """The program hangs while `why` sleeps between two looks. If the machine is so busy that the program misses all of these
         sleeps, the test starts `why` again."""
         with Program([PROGRAM, "late"]) as program:

@@ -25,21 +25,21 @@ class Locks(unittest.TestCase):
         found = [(finding["rule"], finding["cause"]) for finding in report["findings"]]
         return found, " ".join(text.split())
 
-    def test_a_parent_that_holds_it_and_waits_for_the_child(self):
+    def test_a_parent_that_holds_the_lock_and_waits_for_the_child_is_a_join_cycle(self):
         found, text = self.look("parent_holds")
         self.assertEqual(found, [("join-cycle", "likely")], text)
         self.assertRegex(text, rf"Held by the first thread of process {self.pids[0]};")
 
-    def test_a_child_that_acquires_it_twice(self):
+    def test_a_child_that_acquires_the_lock_twice_is_a_self_deadlock(self):
         found, text = self.look("child_acquires_twice")
         self.assertEqual(found, [("self-deadlock", "likely")], text)
         self.assertIn(f"process {self.pids[0]} (wait4) waits for this: a victim", text)
 
-    def test_two_processes_that_take_two_locks_in_two_orders(self):
+    def test_two_processes_that_take_two_locks_in_two_orders_are_a_lock_cycle(self):
         found, text = self.look("two_orders")
         self.assertEqual(found, [("lock-cycle", "likely")], text)
 
-    def test_a_holder_that_was_killed(self):
+    def test_a_holder_that_was_killed_is_an_abandoned_lock(self):
         found, text = self.look("holder_was_killed")
         self.assertEqual(found, [("queue-lock-abandoned", "likely")], text)
         self.assertIn("the process that took it last has ended", text)
@@ -68,12 +68,12 @@ class Locks(unittest.TestCase):
     def test_a_recursive_lock_that_its_holder_acquires_again_is_no_hang(self):
         self.assertEqual(self.look("recursive_lock_is_fine")[0], [])
 
-    def test_a_thread_that_has_ended_with_it(self):
+    def test_a_lock_of_an_ended_thread_is_not_held_by_its_process(self):
         found, text = self.look("holding_thread_has_ended")
         self.assertEqual(found, [("queue-lock-abandoned", "possible")], text)
         self.assertNotIn("holds it already", text)
 
-    def test_two_processes_that_both_seem_to_hold_it(self):
+    def test_a_lock_that_two_processes_seem_to_hold_has_no_known_holder(self):
         found, text = self.look("copy_of_held_lock")
         self.assertEqual(found, [("queue-lock-abandoned", "possible")], text)
         self.assertIn("A semaphore does not record who took it", text)

@@ -30,7 +30,7 @@ def may_run():
 
 @unittest.skipUnless(may_run(), "this needs root, and a folder that the user nobody can read")
 class Others(unittest.TestCase):
-    def test_a_name_that_only_another_user_has(self):
+    def test_a_program_of_another_user_is_named_with_the_remedy(self):
         with tempfile.TemporaryDirectory(prefix="forksight-why-") as folder:
             program = Path(folder, NAME)
             shutil.copy(shutil.which("sleep"), program)

@@ -11,7 +11,7 @@ FORKSIGHT = sys.argv.pop()
 
 
 class OwnProcesses(unittest.TestCase):
-    def test_the_shell_that_started_it_is_reported_without_them(self):
+    def test_the_shell_that_started_why_is_reported_without_the_processes_of_why(self):
         script = '"$1" why $$ --format json; exit 0'
         done = subprocess.run(["sh", "-c", script, "sh", FORKSIGHT], start_new_session=True, stdin=subprocess.DEVNULL, capture_output=True,
                               text=True, timeout=60, check=True)
@@ -20,7 +20,7 @@ class OwnProcesses(unittest.TestCase):
         self.assertNotIn("forksight", names)
 
     @unittest.skipUnless(shutil.which("strace"), "this needs strace")
-    def test_the_search_for_spinning_threads_leaves_them_out(self):
+    def test_the_search_for_spinning_threads_leaves_out_the_processes_of_why(self):
         # `why` and the process that it examines have a common ancestor here. So `why` finds its own processes, too. If
         # the search for spinning threads sees a running thread at each look, it pauses five times. If it pauses less
         # often, it has left the processes of `why` out.

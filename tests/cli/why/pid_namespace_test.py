@@ -24,7 +24,7 @@ def free_number():
 
 
 class Numbers(unittest.TestCase):
-    def test_a_number_inside_of_a_container_is_translated(self):
+    def test_a_pid_of_a_container_is_answered_with_the_pid_outside(self):
         number = free_number()
         script = f'echo {number - 1} > /proc/sys/kernel/ns_last_pid && {{ sleep 1000 & }} && printf x && wait'
         with Program(["unshare", *RIGHT, *NAMESPACES, "--mount-proc", "sh", "-c", script]) as program:
@@ -41,12 +41,12 @@ class Numbers(unittest.TestCase):
         argv = ["unshare", *RIGHT, *NAMESPACES, *more, FORKSIGHT.path, *words]
         return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S, check=False)
 
-    def test_a_number_from_outside_is_unknown_inside(self):
+    def test_in_a_container_a_pid_from_outside_does_not_exist(self):
         done = self.inside("why", str(os.getpid()), more=["--mount-proc"])
         self.assertEqual(done.returncode, 3, done.stderr)
         self.assertIn("there is none in this pid namespace (container)", done.stderr)
 
-    def test_a_proc_of_another_namespace(self):
+    def test_why_and_run_refuse_a_proc_of_another_pid_namespace(self):
         for words, status in ((["why", "1"], 3), (["run", "--", "true"], 125)):
             done = self.inside(*words)
             self.assertEqual((done.returncode, done.stdout), (status, ""), done.stderr)

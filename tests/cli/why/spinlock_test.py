@@ -31,12 +31,12 @@ class Spinlock(unittest.TestCase):
         return [(one["rule"], one.get("hang"), one["cause"], [one["summary"], *one["chain"]])
                 for one in json.loads(looked.stdout)["findings"]]
 
-    def test_without_lost_threads_no_thread_is_blamed(self):
+    def test_without_lost_threads_a_taken_spinlock_has_no_finding(self):
         for holder in ("forker", "child"):
             with self.subTest(holder):
                 self.assertEqual(self.findings(0, holder), [])
 
-    def test_a_lost_thread_is_only_possible(self):
+    def test_with_lost_threads_they_are_only_the_possible_holders(self):
         for holder in ("forker", "child"):
             for threads in (1, 3):
                 with self.subTest(holder, threads=threads):

@@ -42,7 +42,7 @@ class Refused(unittest.TestCase):
         for part in parts:
             self.assertIn(part, done.stderr)
 
-    def test_an_invalid_pid(self):
+    def test_an_invalid_pid_is_a_usage_error(self):
         for word in ("0", "-1", "", "99999999999999999999"):
             with self.subTest(word):
                 done = FORKSIGHT.run(word)
@@ -52,15 +52,15 @@ class Refused(unittest.TestCase):
         self.assertEqual(FORKSIGHT.run("--all", "1").returncode, 2)
         self.assertEqual(FORKSIGHT.run("1", "--depth", "-1").returncode, 2)
 
-    def test_a_name_that_no_process_has(self):
+    def test_an_unknown_name_is_an_error_that_says_how_to_list_names(self):
         for word in ("no-such-program", "12x", "0x10", "1.5", " 1"):
             with self.subTest(word):
                 self.expect(FORKSIGHT.run(word), 3, f"{word}: no process ", "`ps -e` lists the names")
 
-    def test_a_pid_that_no_process_has(self):
+    def test_an_unknown_pid_is_an_error(self):
         self.expect(FORKSIGHT.run(999999999), 3, "process 999999999: there is none")
 
-    def test_a_zombie(self):
+    def test_a_zombie_is_refused_and_its_parent_is_named(self):
         child = subprocess.Popen(["true"])
         try:
             while processes.stat_fields(f"/proc/{child.pid}/stat")[:1] != ["Z"]:
@@ -69,7 +69,7 @@ class Refused(unittest.TestCase):
         finally:
             child.wait(LIMIT_S)
 
-    def test_a_process_that_ends_meanwhile(self):
+    def test_a_process_that_ends_during_the_look_is_an_error_or_no_finding(self):
         for round_number in range(20):
             child = subprocess.Popen(["sleep", f"0.00{round_number % 10}"], start_new_session=True)
             done = FORKSIGHT.run(child.pid)
@@ -78,11 +78,11 @@ class Refused(unittest.TestCase):
             if done.returncode == 3:
                 self.expect(done, 3, f"process {child.pid}: ")
 
-    def test_itself(self):
+    def test_why_refuses_to_examine_itself(self):
         done = subprocess.run(["sh", "-c", 'exec "$0" why $$', FORKSIGHT.path], capture_output=True, text=True, timeout=LIMIT_S)
         self.expect(done, 3, "is forksight itself: name the process that hangs")
 
-    def test_processes_of_another_user(self):
+    def test_processes_of_another_user_are_refused_with_the_reason(self):
         """`why` refuses to examine a process of another user.
 
         If the test runs as an ordinary user, this is process 1, which belongs to root. If the test runs as root, it
@@ -98,7 +98,7 @@ class Refused(unittest.TestCase):
             self.expect(FORKSIGHT.run(1, before=as_nobody, path=path), 3, "process 1: ")
 
 
-    def test_a_process_that_is_protected_from_its_own_user(self):
+    def test_a_process_that_is_protected_from_its_own_user_is_refused_with_the_reason(self):
         with for_a_user() as (as_user, path, program), Program([*as_user, program, "private"]) as private:
             private.wait_quiet()
             done = FORKSIGHT.run(private.pid, before=as_user, path=path)
@@ -133,7 +133,7 @@ class Looked(unittest.TestCase):
             program.wait_quiet()
         return programs
 
-    def test_a_process_that_waits_for_its_input(self):
+    def test_a_process_that_waits_for_its_input_has_no_finding(self):
         with Program([PROGRAM, "wait"]) as program:
             report = self.report(program.pid)
             self.assertEqual(rules(report), [])
@@ -143,7 +143,7 @@ class Looked(unittest.TestCase):
             program.go_on()
             self.assertEqual(program.popen.wait(LIMIT_S), 0)
 
-    def test_a_process_that_hangs(self):
+    def test_a_process_that_hangs_on_an_orphaned_mutex_is_proven_to_hang(self):
         report = self.report(self.hung().pid)
         self.assertEqual(rules(report), ["orphaned-mutex"])
         self.assertEqual(report["findings"][0]["hang"], "proven")
@@ -160,20 +160,20 @@ class Looked(unittest.TestCase):
         self.assertEqual([name for name in named if f"      {name}" not in full], [])
         self.assertNotEqual([name for name in named if f"      {name}" not in folded], [])
 
-    def test_a_thread_stands_for_its_process(self):
+    def test_a_thread_id_examines_the_process_of_the_thread(self):
         program = self.hung()
         thread = max(int(tid) for tid in os.listdir(f"/proc/{program.pid}/task"))
         self.assertNotEqual(thread, program.pid)
         self.assertEqual(rules(self.report(thread)), ["orphaned-mutex"])
 
-    def test_several(self):
+    def test_several_pids_give_one_report_with_each_process_once(self):
         first, second = self.all_hung(2)
         report = self.report(first.pid, second.pid, first.pid, tree_of(first.pid)[1])
         self.assertEqual([(one["rule"], one["count"]) for one in report["findings"]], [("orphaned-mutex", 2)])
         told = [one["pid"] for one in report["processes"]]
         self.assertEqual(sorted(told), sorted(tree_of(first.pid) + tree_of(second.pid)))
 
-    def test_a_name(self):
+    def test_a_program_name_examines_all_processes_of_that_name(self):
         folder = tempfile.TemporaryDirectory(prefix="forksight-why-")
         self.addCleanup(folder.cleanup)
         name = f"a-long-name-of-{os.getpid()}"
@@ -182,7 +182,7 @@ class Looked(unittest.TestCase):
         report = self.report(name)
         self.assertEqual([(one["rule"], one["count"]) for one in report["findings"]], [("orphaned-mutex", 2)])
 
-    def test_all_of_a_user(self):
+    def test_all_reports_the_process_that_hangs_between_protected_ones(self):
         with for_a_user() as (as_user, path, program):
             # Different code examines the first process and the others. So the list begins and ends with a protected process.
             first, hung, last = (Program([*as_user, program, mode]) for mode in ("private", "hang", "private"))
@@ -197,7 +197,7 @@ class Looked(unittest.TestCase):
                     refused = [limit for limit in report["limits"] if f"process {private.pid}: is protected" in limit]
                     self.assertEqual(len(refused), 1, report["limits"])
 
-    def test_the_child_that_hangs_may_be_named(self):
+    def test_the_pid_of_the_hanging_child_gives_the_same_finding(self):
         child = tree_of(self.hung().pid)[1]
         self.assertEqual(rules(self.report(child)), ["orphaned-mutex"])
 
@@ -207,7 +207,7 @@ class Looked(unittest.TestCase):
         self.assertEqual(rules(self.report(program.pid, "--depth", 1)), [])
         self.assertEqual(rules(self.report(program.pid, "--depth", 2)), ["orphaned-mutex"])
 
-    def test_without_a_stop_nothing_is_traced(self):
+    def test_with_no_stop_ptrace_is_never_called(self):
         program = self.hung()
         self.assertEqual(rules(self.report(program.pid, "--no-stop", preexec_fn=forbid_ptrace)), ["orphaned-mutex"])
         # Check the filter. Without --no-stop, the reader (a child process of forksight) calls ptrace(), and the filter
@@ -216,7 +216,7 @@ class Looked(unittest.TestCase):
         self.assertEqual(ended.returncode, 3)
         self.assertIn(f"was ended by signal {int(signal.SIGSYS)}", ended.stderr)
 
-    def test_a_process_that_is_traced_already(self):
+    def test_a_process_that_is_traced_already_is_explained_and_its_tracer_is_named(self):
         program = self.hung()
         child = tree_of(program.pid)[1]
         self.assertEqual(libc.ptrace(PTRACE_SEIZE, child, None, None), 0)
@@ -224,7 +224,7 @@ class Looked(unittest.TestCase):
         self.assertEqual(rules(report), ["orphaned-mutex"])
         self.assertTrue(any(f"process {child} is traced by {os.getpid()}" in limit for limit in report["limits"]), report["limits"])
 
-    def test_a_process_that_is_stopped(self):
+    def test_a_process_that_is_stopped_stays_stopped_and_has_no_finding(self):
         with Program([PROGRAM, "wait"]) as program:
             os.kill(program.pid, signal.SIGSTOP)
             os.waitid(os.P_PID, program.pid, os.WSTOPPED | os.WNOWAIT)
@@ -236,7 +236,7 @@ class Looked(unittest.TestCase):
             program.go_on()
             self.assertEqual(program.popen.wait(LIMIT_S), 0)
 
-    def test_a_process_whose_files_are_deleted(self):
+    def test_functions_have_names_although_the_files_are_deleted(self):
         """The program and its working folder are deleted while the program runs. `why` still names functions."""
         folder = Path(tempfile.mkdtemp(prefix="forksight-why-"))
         self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
@@ -278,7 +278,7 @@ class Watching(unittest.TestCase):
             raise
         return watcher.returncode, out, err
 
-    def test_it_reports_a_hang_and_ends(self):
+    def test_watch_reports_a_hang_and_ends(self):
         with Program([PROGRAM, "hang"]) as program:
             watcher = self.start(program.pid)
             program.go_on()
@@ -286,7 +286,7 @@ class Watching(unittest.TestCase):
             self.assertEqual(status, 1)
             self.assertIn("orphaned-mutex", out)
 
-    def test_it_ends_with_the_process(self):
+    def test_watch_ends_with_the_process(self):
         with Program([PROGRAM, "wait"]) as program:
             watcher = self.start(program.pid)
             program.go_on()
@@ -297,7 +297,7 @@ class Watching(unittest.TestCase):
             self.assertRegex(begin, rf"^forksight: watching process {program.pid}: 1 process with \d+ threads?, no hang found$")
             self.assertEqual(end, f"forksight: process {program.pid} has ended; forksight saw no hang of it\n")
 
-    def test_on_a_terminal_it_shows_whether_the_process_works(self):
+    def test_watch_shows_on_a_terminal_whether_the_process_works(self):
         """The line is written again at each look, and is removed at the end."""
         terminal, line = pty.openpty()
         self.addCleanup(os.close, terminal)
@@ -317,7 +317,7 @@ class Watching(unittest.TestCase):
             self.assertRegex(last[-2], r", no hang found; watched for [0-9.]+ s, 0\.\d s of processor time since the last look$")
             self.assertEqual(last[-1], f"forksight: process {program.pid} has ended; forksight saw no hang of it\r\n")
 
-    def test_it_ends_when_the_process_is_a_zombie(self):
+    def test_watch_ends_when_the_process_is_a_zombie(self):
         with Program([PROGRAM, "wait"]) as program:
             watcher = self.start(program.pid)
             program.go_on()
