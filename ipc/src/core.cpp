@@ -43,13 +43,13 @@ std::uint32_t roles_of(role as) {
 std::uint32_t pid_in(const shared_word<std::uint64_t>& word) { return static_cast<std::uint32_t>(word.load()); }
 
 // "1 of 3 expected producers has come, and process 812, which made the queue, has died".
-std::string describe_lost_creator(std::uint32_t role, const outlook& seen, std::uint32_t creator) {
+std::string describe_lost_creator(std::uint32_t role, const role_status& seen, std::uint32_t creator) {
   return describe_expected(role, seen.expected, seen.ended, 0) + ", and process " + std::to_string(creator) +
          ", which made the queue, has died";
 }
 
 // "3 of 3 expected producers have come, 2 of them closed and 1 died".
-std::string describe_all_ended(std::uint32_t role, const outlook& seen) {
+std::string describe_all_ended(std::uint32_t role, const role_status& seen) {
   return describe_expected(role, seen.expected, seen.ended, 0) + ", " + std::to_string(seen.ended.closed) +
          " of them closed and " + std::to_string(seen.ended.died) + " died";
 }
@@ -91,8 +91,8 @@ result<std::shared_ptr<core>> core::open(segment memory, role as) {
   const std::uint32_t roles = roles_of(as);
   const segment& mapped = made->memory_;
   if (auto joined = made->who_.join(mapped.view(), roles, mapped.fd(), mapped.name()); !joined) return joined.error();
-  // From here on, gc() sees this process by the flock() that its life_lock has taken. A forked child does not keep that
-  // flock().
+  // From here on, gc() sees this process by the flock() that its member_lock has taken. A forked child does not keep
+  // that flock().
   if (made->who_.has_lock()) made->memory_.unlock_name();
   made->is_joined_ = true;
   // Recovers members that died before this one came.
@@ -301,9 +301,9 @@ bool core::discard_oldest(wait_kind for_what) {
   return true;
 }
 
-outlook core::look_for(std::uint32_t role) {
+role_status core::status_of(std::uint32_t role) {
   const geometry& shape = memory_.shape();
-  return outlooks_.of(role, who_, memory_.view(), shape, shape.grace_ms != 0 ? monotonic_ns() : 0);
+  return role_tracker_.of(role, who_, memory_.view(), shape, shape.grace_ms != 0 ? monotonic_ns() : 0);
 }
 
 // If no consumer is left and none is expected, a call without a deadline must not wait forever. A call with a deadline
@@ -311,11 +311,11 @@ outlook core::look_for(std::uint32_t role) {
 result<std::uint64_t> core::check_consumers(deadline until) {
   const header& head = *memory_.view().head;
   if ((head.status.load() & kShutdown) != 0) return failure(errc::closed, "queue: was shut down");
-  const outlook seen = look_for(kConsumerRole);
-  if (seen.what == outlook::kind::open) return seen.look_again_ns;
+  const role_status seen = status_of(kConsumerRole);
+  if (seen.what == role_status::kind::open) return seen.look_again_ns;
   if (!until.is_never() && !until.is_now() && clock::now() < until.at()) return kNever;
   const std::string left = describe_buffers(memory_.view());
-  if (seen.what == outlook::kind::creator_died) {
+  if (seen.what == role_status::kind::creator_died) {
     error why = failure(errc::no_consumer, "queue: no consumer is attached, %s, and the queue is full: %s",
                         describe_lost_creator(kConsumerRole, seen, pid_in(head.creator)).c_str(), left.c_str());
     why.pid = pid_in(head.creator);
@@ -409,14 +409,14 @@ result<std::uint64_t> core::check_can_receive() {
   const std::uint32_t status = head.status.load();
   if ((status & kAborted) != 0) return failure(errc::closed, "queue: was shut down");
   const bool was_shut_down = (status & kShutdown) != 0;
-  outlook seen;
+  role_status seen;
   if (!was_shut_down) {
-    seen = look_for(kProducerRole);
-    if (seen.what == outlook::kind::open) return seen.look_again_ns;
+    seen = status_of(kProducerRole);
+    if (seen.what == role_status::kind::open) return seen.look_again_ns;
   }
   if (!view.is_drained(who_.me())) return kNever;
   if (was_shut_down) return failure(errc::closed, "queue: was shut down, and is drained");
-  if (seen.what == outlook::kind::creator_died) {
+  if (seen.what == role_status::kind::creator_died) {
     error why = failure(errc::producer_died, "queue: no producer is attached, %s; nothing is queued",
                         describe_lost_creator(kProducerRole, seen, pid_in(head.creator)).c_str());
     why.pid = pid_in(head.creator);

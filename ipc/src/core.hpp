@@ -8,7 +8,7 @@
 
 #include "forksight/ipc/queue.hpp"
 #include "members.hpp"
-#include "outlook.hpp"
+#include "role_status.hpp"
 #include "segment.hpp"
 #include "waiting.hpp"
 
@@ -123,8 +123,8 @@ class core {
   std::atomic<bool> is_joined_{false};
   std::function<void()> at_each_look_;
   std::uint32_t spin_us_ = 0;
-  outlook look_for(std::uint32_t role);
-  outlooks outlooks_;
+  role_status status_of(std::uint32_t role);
+  role_tracker role_tracker_;
   claim_hint claim_hint_;
   take_hint take_hint_;
   std::array<std::atomic<std::uint32_t>, kWaitKinds> threads_waiting_{};

@@ -31,10 +31,10 @@ std::string seconds(std::uint64_t milliseconds) {
   return text.data();
 }
 
-snapshot::life public_life(life seen) {
-  return seen == life::alive  ? snapshot::life::alive
-         : seen == life::dead ? snapshot::life::dead
-                              : snapshot::life::unknown;
+snapshot::life public_state(member_state seen) {
+  return seen == member_state::alive  ? snapshot::life::alive
+         : seen == member_state::dead ? snapshot::life::dead
+                                      : snapshot::life::unknown;
 }
 
 std::string words_for(const snapshot::participant& who) {
@@ -60,7 +60,7 @@ snapshot::participant participant_at(const ring& of, std::uint32_t index) {
   seen.index = index;
   if (who.state == entry_state::free) return seen;
   seen.pid = who.pid;
-  seen.lives = public_life(life_of(of.lives, index, who));
+  seen.lives = public_state(member_state_of(of.lives, index, who));
   seen.has_lock = who.has_lock;
   // The state is looked up by the pid, which is valid only in its own pid namespace.
   const std::uint64_t its_namespace = entry.pid_namespace.load();

@@ -2,24 +2,24 @@
 
 #include <sys/stat.h>
 
+#include "descriptor_passing.hpp"
 #include "failure.hpp"
-#include "letter.hpp"
 
 namespace forksight::ipc {
 namespace {
 
-constexpr detail::letter_kind kQueueLetter{0x6f686b66, "queue"};  // "fkho"
+constexpr detail::transfer_kind kQueueTransfer{0x6f686b66, "queue"};  // "fkho"
 
 }  // namespace
 
 result<void> send_queue(int socket, const queue& what, deadline until) {
   if (what.fd() < 0) return detail::failure(errc::closed, "queue: this handle is empty");
   const int fds[] = {what.fd(), what.payload_fd()};
-  return detail::send_descriptors(socket, kQueueLetter, {fds, what.payload_fd() >= 0 ? 2u : 1u}, until);
+  return detail::send_descriptors(socket, kQueueTransfer, {fds, what.payload_fd() >= 0 ? 2u : 1u}, until);
 }
 
 result<queue> receive_queue(int socket, role as, deadline until) {
-  auto files = detail::receive_descriptors(socket, kQueueLetter, until);
+  auto files = detail::receive_descriptors(socket, kQueueTransfer, until);
   if (!files) return files.error();
   for (const detail::descriptor& one : *files) {
     struct stat about {};

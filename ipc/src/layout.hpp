@@ -110,7 +110,8 @@ struct identity {
   std::uint32_t nonce = 0;  // 31 bits
   std::uint8_t incarnation = 0;
   entry_state state{};
-  // true: the member holds the lock of its entry as long as it lives (life.hpp); false: others cannot notice its death
+  // true: the member holds the lock of its entry as long as it lives (member_lock.hpp); false: others cannot notice its
+  // death
   bool has_lock = true;
 
   constexpr std::uint64_t bits() const {

@@ -35,8 +35,8 @@ class only_one {
 
 }  // namespace
 
-life life_of(const life_view& seen, std::uint32_t index, const identity& who) {
-  if (!who.has_lock || !seen.can_tell()) return life::unknown;
+member_state member_state_of(const member_lock_view& seen, std::uint32_t index, const identity& who) {
+  if (!who.has_lock || !seen.can_tell()) return member_state::unknown;
   return seen.of(index);
 }
 
@@ -44,7 +44,7 @@ result<void> members::join(const ring& of, std::uint32_t roles, int segment, con
   ring_ = of;
   self_.pid = static_cast<std::uint32_t>(getpid());
   self_.nonce = static_cast<std::uint32_t>(monotonic_ns() >> 6) & 0x7fffffff;
-  life_lock lock;
+  member_lock lock;
   if (auto opened = lock.open(segment, name); !opened) return opened;
   self_.has_lock = lock.is_open();
   if (auto taken = take_place(roles, lock); !taken) return taken;
@@ -53,11 +53,11 @@ result<void> members::join(const ring& of, std::uint32_t roles, int segment, con
     leave();
     return page.error();
   }
-  life_page_ = *page;
+  lock_page_ = *page;
   return {};
 }
 
-result<void> members::take_place(std::uint32_t roles, const life_lock& lock) {
+result<void> members::take_place(std::uint32_t roles, const member_lock& lock) {
   // If no entry is free, recovers dead members and tries a second round.
   for (int round = 0; round < 2; ++round) {
     for (std::uint32_t i = 0; i < ring_.participant_count; ++i) {
@@ -108,7 +108,7 @@ std::string members::describe_takers() const {
   std::uint32_t unknown = 0;
   for (std::uint32_t i = 0; i < ring_.participant_count; ++i) {
     const identity who = identity::of(ring_.participants[i].word.load());
-    if (who.state != entry_state::free && life_of(ring_.lives, i, who) == life::unknown) ++unknown;
+    if (who.state != entry_state::free && member_state_of(ring_.lives, i, who) == member_state::unknown) ++unknown;
   }
   if (unknown == 0) return "live processes";
   return "live processes, or by processes of which nothing shows whether they live (" + std::to_string(unknown) + ")";
@@ -117,7 +117,7 @@ std::string members::describe_takers() const {
 void members::leave() {
   if (me_.is_nobody()) return;
   if (is_evicted()) {
-    life_lock::end(std::exchange(life_page_, nullptr));
+    member_lock::end(std::exchange(lock_page_, nullptr));
     return;
   }
   participant& entry = this->entry();
@@ -132,7 +132,7 @@ void members::leave() {
   std::uint64_t seen = self_.bits();
   const identity free{0, 0, static_cast<std::uint8_t>(self_.incarnation + 1), entry_state::free};
   (void)entry.word.exchange_if(seen, free.bits());
-  life_lock::end(std::exchange(life_page_, nullptr));
+  member_lock::end(std::exchange(lock_page_, nullptr));
   // Other members may be waiting for a message or for room that only this member could have given.
   for (const wait_kind kind : kAllKinds) wake_all(ring_, kind);
 }
@@ -232,7 +232,7 @@ void members::recover(std::uint32_t index, const identity& who) {
 std::uint32_t members::look_at(std::uint32_t index, bool& can_tell) {
   const identity who = identity::of(ring_.participants[index].word.load());
   if (who.state == entry_state::free || who == self_ || !who.has_lock) return 0;
-  if (ring_.lives.of(index) != life::dead) return 0;
+  if (ring_.lives.of(index) != member_state::dead) return 0;
   // Checks that the descriptor still belongs to the segment, and not to another file with the same number.
   can_tell = ring_.lives.can_tell();
   if (!can_tell) return 0;

@@ -1,7 +1,7 @@
 // The members of a queue. A member, or participant, is a handle that is attached to the queue. This file has the entry
-// of this handle in the table of participants, and the check whether the other members still live (life.hpp). A stopped
-// process is not dead, however long it is stopped. For a member without a lock, nobody can know whether it lives, so
-// its buffers are never taken away.
+// of this handle in the table of participants, and the check whether the other members still live (member_lock.hpp). A
+// stopped process is not dead, however long it is stopped. For a member without a lock, nobody can know whether it
+// lives, so its buffers are never taken away.
 #pragma once
 
 #include <atomic>
@@ -9,13 +9,13 @@
 #include <string>
 
 #include "forksight/ipc/result.hpp"
-#include "life.hpp"
+#include "member_lock.hpp"
 #include "recovery.hpp"
 
 namespace forksight::ipc::detail {
 
 // Whether the member with this entry lives.
-life life_of(const life_view& seen, std::uint32_t index, const identity& who);
+member_state member_state_of(const member_lock_view& seen, std::uint32_t index, const identity& who);
 
 // How many handles have ended in a role: because they gave up the role, or because their process died.
 struct ended_members {
@@ -67,14 +67,14 @@ class members {
   void recover(std::uint32_t index, const identity& who);
   void begin_roles(std::uint32_t roles);
   bool end_roles(std::uint32_t roles);
-  result<void> take_place(std::uint32_t roles, const life_lock& lock);
+  result<void> take_place(std::uint32_t roles, const member_lock& lock);
   // Says in words who has the entries of a full table.
   std::string describe_takers() const;
 
   ring ring_;
   owner_id me_;
   identity self_;
-  void* life_page_ = nullptr;
+  void* lock_page_ = nullptr;
   std::atomic<std::uint32_t> had_role_[2]{};  // for each role: the index of the member that the last has() found
   std::atomic_flag sweeping_ = ATOMIC_FLAG_INIT;
 };

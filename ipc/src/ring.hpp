@@ -16,7 +16,7 @@
 #include <optional>
 
 #include "layout.hpp"
-#include "life.hpp"
+#include "member_lock.hpp"
 
 namespace forksight::ipc::detail {
 
@@ -71,7 +71,7 @@ struct ring {
   std::uint32_t max_redeliver = 0;
   bool redelivers = false;
   const char* payload = nullptr;  // the bytes of the first buffer; only their address is used
-  life_view lives;                // not used by the state machine; used to find and report deaths
+  member_lock_view lives;         // not used by the state machine; used to find and report deaths
 
   slot& at(std::uint32_t position) const { return slots[position & (slot_count - 1)]; }
   std::uint32_t map_words() const { return (buffer_count + 63) / 64; }

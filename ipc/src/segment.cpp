@@ -18,7 +18,7 @@
 #include "failure.hpp"
 #include "names.hpp"
 #include "process.hpp"
-#include "room.hpp"
+#include "segment_memory.hpp"
 
 #ifndef MFD_NOEXEC_SEAL  // Linux 6.3
 #define MFD_NOEXEC_SEAL 0x0008U
@@ -63,15 +63,16 @@ result<descriptor> make_memfd(const char* name, std::uint64_t bytes) {
   if (fd < 0 && errno == EINVAL) fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd < 0) return failed_call(errno, "segment: memfd_create");
   descriptor file(fd);
-  // A process that gives up root's rights must still be able to open the file a second time (life.hpp). So a file of
-  // root has a mode that lets every user open it. This is safe: the file has no name, so only a process that got its
-  // descriptor can open it.
+  // A process that gives up root's rights must still be able to open the file a second time (member_lock.hpp). So a
+  // file of root has a mode that lets every user open it. This is safe: the file has no name, so only a process that
+  // got its descriptor can open it.
   if (fchmod(fd, geteuid() == 0 ? kRootsMode : 0600) != 0) return failed_call(errno, "segment: fchmod");
   if (auto done = allocate(fd, bytes, "memory"); !done) return done.error();
   return file;
 }
 
-// Only a process that holds the lock of this byte may remove a chosen name. The byte is after the bytes of life.cpp.
+// Only a process that holds the lock of this byte may remove a chosen name. The byte is after the bytes of
+// member_lock.cpp.
 struct flock name_byte(short type) {
   struct flock byte {};
   byte.l_type = type;
@@ -410,7 +411,7 @@ void segment::make_view() {
   view_.buffers = reinterpret_cast<buffer*>(base + shape_.buffers_at);
   view_.free_map = reinterpret_cast<shared_word<std::uint64_t>*>(base + shape_.free_map_at);
   view_.payload = payload_;
-  view_.lives = life_view(fd_.get());
+  view_.lives = member_lock_view(fd_.get());
   view_.slot_count = shape_.slots;
   view_.buffer_count = shape_.buffers;
   view_.participant_count = shape_.participants;

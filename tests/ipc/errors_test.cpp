@@ -13,11 +13,11 @@
 #include <string>
 
 #include "crc32c.hpp"
+#include "descriptor_passing.hpp"
 #include "forksight/ipc.h"
 #include "forksight/ipc/handover.hpp"
 #include "injector.hpp"
 #include "invariants.hpp"
-#include "letter.hpp"
 #include "made_queue.hpp"
 #include "recovery.hpp"
 #include "sandbox.hpp"
@@ -394,18 +394,18 @@ TEST_F(Errors, MoreDescriptorsThanAQueueHas) {
   } hello{0x6f686b66, detail::kMajor, 2};
   iovec data{&hello, sizeof hello};
   alignas(cmsghdr) char control[CMSG_SPACE(3 * sizeof(int))] = {};
-  msghdr letter{};
-  letter.msg_iov = &data;
-  letter.msg_iovlen = 1;
-  letter.msg_control = control;
-  letter.msg_controllen = sizeof control;
-  cmsghdr* const part = CMSG_FIRSTHDR(&letter);
+  msghdr header{};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof control;
+  cmsghdr* const part = CMSG_FIRSTHDR(&header);
   part->cmsg_level = SOL_SOCKET;
   part->cmsg_type = SCM_RIGHTS;
   part->cmsg_len = CMSG_LEN(3 * sizeof(int));
   const int three[] = {0, 1, 2};
   std::memcpy(CMSG_DATA(part), three, sizeof three);
-  ASSERT_EQ(sendmsg(sockets[0], &letter, 0), static_cast<ssize_t>(sizeof hello));
+  ASSERT_EQ(sendmsg(sockets[0], &header, 0), static_cast<ssize_t>(sizeof hello));
   expect_error(receive_queue(sockets[1]), errc::untrusted,
                "socket " + std::to_string(sockets[1]) + ": its peer sent more descriptors than a queue has");
   EXPECT_EQ(holdings::now(), before);
@@ -433,8 +433,8 @@ TEST_F(Errors, GcThatLocksANewFileDoesNotMakeCreateFail) {
   EXPECT_GE(locks, 2);
 }
 
-// The letter (the message with the queue's descriptors) comes too late, without its descriptors, or only in part.
-TEST_F(Errors, ALetterThatIsLateOrIncomplete) {
+// The transfer (the message with the queue's descriptors) comes too late, without its descriptors, or only in part.
+TEST_F(Errors, ATransferThatIsLateOrIncomplete) {
   const queue q = make();
   int sockets[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
@@ -448,7 +448,7 @@ TEST_F(Errors, ALetterThatIsLateOrIncomplete) {
   EXPECT_TRUE(receive_queue(sockets[1]));
   ASSERT_EQ(write(sockets[0], "fkho\5\0\1\0", 8), 8);
   expect_error(receive_queue(sockets[1]), errc::untrusted, socket + ": its peer sent a queue without its descriptors");
-  // Half of a letter comes, and then nothing more.
+  // Half of a transfer comes, and then nothing more.
   ASSERT_EQ(write(sockets[0], "fkho", 4), 4);
   expect_error(receive_queue(sockets[1], role::any, deadline::after(std::chrono::milliseconds(20))), errc::timeout,
                socket + ": its peer did not send a queue before the deadline");

@@ -146,31 +146,31 @@ MUTANTS = {
     ),
     # The queue ends with the last producer, whether more are expected or not.
     "expected_are_ignored": (
-        "outlook.cpp",
+        "role_status.cpp",
         "if (seen.expected != 0 && ended < seen.expected) {",
         "if (seen.expected != 0 && seen.expected > kMaxExpected) {",
     ),
     # The creator dies before it has started the expected producers, and consumers still wait for these producers.
     "creators_death_is_ignored": (
-        "outlook.cpp",
+        "role_status.cpp",
         "    if ((creator & kDied) == 0) return seen;\n",
         "    return seen;\n",
     ),
     # The queue ends without waiting for the grace time.
     "grace_is_not_awaited": (
-        "outlook.cpp",
+        "role_status.cpp",
         "if (shape.grace_ms == 0 || all_closed) {",
         "if (shape.grace_ms <= kMaxGraceMs || all_closed) {",
     ),
     # The grace time begins anew each time a member asks whether it is over. So it is never over.
     "grace_is_never_over": (
-        "outlook.cpp",
+        "role_status.cpp",
         "if (absent.version.load(std::memory_order_acquire) != version) {",
         "if (absent.version.load(std::memory_order_acquire) != ~version) {",
     ),
     # All expected members have closed their handles, and the queue still waits for the grace time.
     "grace_after_all_have_closed": (
-        "outlook.cpp",
+        "role_status.cpp",
         "seen.ended.closed >= seen.expected",
         "seen.ended.closed > seen.expected",
     ),

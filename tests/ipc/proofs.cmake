@@ -19,7 +19,7 @@ set_tests_properties(ipc.step_kill.every PROPERTIES TIMEOUT 7200 LABELS stress)
 set(mutants_py ${CMAKE_CURRENT_SOURCE_DIR}/mutants.py)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${mutants_py})
 execute_process(COMMAND ${FORKSIGHT_PYTHON} -B ${mutants_py} --list OUTPUT_VARIABLE mutants COMMAND_ERROR_IS_FATAL ANY)
-set(role_sources failure.cpp life.cpp members.cpp outlook.cpp process.cpp recovery.cpp ring.cpp waiting.cpp)
+set(role_sources failure.cpp member_lock.cpp members.cpp role_status.cpp process.cpp recovery.cpp ring.cpp waiting.cpp)
 foreach(mutant IN LISTS mutants)
   string(REGEX MATCH "^([a-z_]+)=(.*)=([a-z]+)$" ignored ${mutant})
   set(name ${CMAKE_MATCH_1})
@@ -76,7 +76,7 @@ target_link_libraries(ipc_ring_tests PRIVATE ipc_invariants GTest::gtest_main fo
 gtest_discover_tests(ipc_ring_tests TEST_PREFIX ipc. NO_PRETTY_VALUES PROPERTIES TIMEOUT 60 LABELS unit)
 
 # Tests which members are taken for alive and which for dead.
-add_executable(ipc_liveness_tests cost_test.cpp life_test.cpp liveness_test.cpp)
+add_executable(ipc_liveness_tests cost_test.cpp member_lock_test.cpp liveness_test.cpp)
 target_link_libraries(ipc_liveness_tests PRIVATE
   ipc_invariants GTest::gtest_main GTest::gmock forksight_warnings forksight_sanitize)
 gtest_discover_tests(ipc_liveness_tests TEST_PREFIX ipc. NO_PRETTY_VALUES PROPERTIES TIMEOUT 60 LABELS unit)

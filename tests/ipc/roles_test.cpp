@@ -10,7 +10,7 @@
 
 #include "local_ring.hpp"
 #include "members.hpp"
-#include "outlook.hpp"
+#include "role_status.hpp"
 
 namespace forksight::ipc::detail {
 namespace {
@@ -38,7 +38,7 @@ class Roles : public testing::Test {
   Roles() : file_(memfd_create("forksight-queue-test", MFD_CLOEXEC)) {
     if (file_ < 0 || ftruncate(file_, kPage) != 0) std::abort();
     view_.initialise();
-    view_.lives = life_view(file_);
+    view_.lives = member_lock_view(file_);
   }
   ~Roles() override { close(file_); }
 
@@ -57,9 +57,11 @@ class Roles : public testing::Test {
   int file_;
   ring view_ = memory_.view(false);
   geometry shape_{};
-  outlooks outlooks_;
+  role_tracker role_tracker_;
 
-  outlook look(members& who, std::uint64_t now_ns) { return outlooks_.of(kProducerRole, who, view_, shape_, now_ns); }
+  role_status look(members& who, std::uint64_t now_ns) {
+    return role_tracker_.of(kProducerRole, who, view_, shape_, now_ns);
+  }
 };
 
 TEST_F(Roles, TheWordOfAnEntryKeepsEachOfItsParts) {
@@ -166,11 +168,11 @@ TEST_F(Roles, ASlowRecoveryCountsNoDeathTwiceAndEndsNoNewMember) {
 TEST_F(Roles, WithoutAnExpectedNumberTheLastProducerEndsTheQueue) {
   members creator, producer;
   join(creator, 0);
-  EXPECT_EQ(look(creator, 0).what, outlook::kind::open) << "no producer has joined yet";
+  EXPECT_EQ(look(creator, 0).what, role_status::kind::open) << "no producer has joined yet";
   join(producer, kProducerRole);
-  EXPECT_EQ(look(creator, 0).what, outlook::kind::open);
+  EXPECT_EQ(look(creator, 0).what, role_status::kind::open);
   producer.leave();
-  EXPECT_EQ(look(creator, 0).what, outlook::kind::ended);
+  EXPECT_EQ(look(creator, 0).what, role_status::kind::ended);
   creator.leave();
 }
 
@@ -180,17 +182,17 @@ TEST_F(Roles, AProducerThatJoinsAtTheEndOfTheGraceTimeKeepsTheQueueOpen) {
   join(creator, 0);
   join(producer, kProducerRole);
   producer.leave();
-  const outlook first = look(creator, 100 * kMs);
-  EXPECT_EQ(first.what, outlook::kind::open);
+  const role_status first = look(creator, 100 * kMs);
+  EXPECT_EQ(first.what, role_status::kind::open);
   EXPECT_EQ(first.look_again_ns, 110 * kMs);
-  EXPECT_EQ(look(creator, 110 * kMs - 1).what, outlook::kind::open);
+  EXPECT_EQ(look(creator, 110 * kMs - 1).what, role_status::kind::open);
   join(another, kProducerRole);
-  EXPECT_EQ(look(creator, 200 * kMs).what, outlook::kind::open);
+  EXPECT_EQ(look(creator, 200 * kMs).what, role_status::kind::open);
   // When this producer ends, a new grace time begins.
   another.leave();
   EXPECT_EQ(look(creator, 300 * kMs).look_again_ns, 310 * kMs);
-  EXPECT_EQ(look(creator, 310 * kMs - 1).what, outlook::kind::open);
-  EXPECT_EQ(look(creator, 310 * kMs).what, outlook::kind::ended);
+  EXPECT_EQ(look(creator, 310 * kMs - 1).what, role_status::kind::open);
+  EXPECT_EQ(look(creator, 310 * kMs).what, role_status::kind::ended);
   creator.leave();
 }
 
@@ -204,7 +206,7 @@ TEST_F(Roles, AProducerThatJoinsAndEndsBetweenTwoLooksRestartsTheGraceTime) {
   join(another, kProducerRole);
   another.leave();
   EXPECT_EQ(look(creator, 110 * kMs).look_again_ns, 120 * kMs);
-  EXPECT_EQ(look(creator, 120 * kMs).what, outlook::kind::ended);
+  EXPECT_EQ(look(creator, 120 * kMs).what, role_status::kind::ended);
   creator.leave();
 }
 
@@ -214,12 +216,12 @@ TEST_F(Roles, TheQueueEndsAfterTheExpectedNumberOfEnds) {
   join(creator, 0);
   join(first, kProducerRole);
   first.leave();
-  EXPECT_EQ(look(creator, 0).what, outlook::kind::open);
+  EXPECT_EQ(look(creator, 0).what, role_status::kind::open);
   join(second, kProducerRole);
-  EXPECT_EQ(look(creator, 0).what, outlook::kind::open);
+  EXPECT_EQ(look(creator, 0).what, role_status::kind::open);
   recover(second);
-  const outlook seen = look(creator, 0);
-  EXPECT_EQ(seen.what, outlook::kind::ended);
+  const role_status seen = look(creator, 0);
+  EXPECT_EQ(seen.what, role_status::kind::ended);
   EXPECT_EQ(seen.ended.closed, 1u);
   EXPECT_EQ(seen.ended.died, 1u);
   second.leave();
@@ -233,7 +235,7 @@ TEST_F(Roles, NoGraceTimeIfAllExpectedProducersHaveClosed) {
   join(creator, 0);
   join(producer, kProducerRole);
   producer.leave();
-  EXPECT_EQ(look(creator, 0).what, outlook::kind::ended);
+  EXPECT_EQ(look(creator, 0).what, role_status::kind::ended);
   creator.leave();
 }
 
@@ -245,7 +247,7 @@ TEST_F(Roles, AGraceTimeBeginsIfAnExpectedProducerDied) {
   join(producer, kProducerRole);
   recover(producer);
   EXPECT_EQ(look(creator, 5 * kMs).look_again_ns, 15 * kMs);
-  EXPECT_EQ(look(creator, 15 * kMs).what, outlook::kind::ended);
+  EXPECT_EQ(look(creator, 15 * kMs).what, role_status::kind::ended);
   producer.leave();
   creator.leave();
 }
@@ -257,13 +259,13 @@ TEST_F(Roles, TheDeathOfTheCreatorEndsTheWaitForExpectedProducers) {
   members creator, consumer, late;
   join(creator, kCaretakerRole);
   join(consumer, kConsumerRole);
-  EXPECT_EQ(look(consumer, 0).what, outlook::kind::open);
+  EXPECT_EQ(look(consumer, 0).what, role_status::kind::open);
   recover(creator);
   EXPECT_EQ(look(consumer, 100 * kMs).look_again_ns, 110 * kMs);
-  EXPECT_EQ(look(consumer, 110 * kMs).what, outlook::kind::creator_died);
+  EXPECT_EQ(look(consumer, 110 * kMs).what, role_status::kind::creator_died);
   // A producer that the creator had started joins late. While it is a member, the queue is open.
   join(late, kProducerRole);
-  EXPECT_EQ(look(consumer, 111 * kMs).what, outlook::kind::open);
+  EXPECT_EQ(look(consumer, 111 * kMs).what, role_status::kind::open);
   for (members* one : {&creator, &consumer, &late}) one->leave();
 }
 
@@ -273,7 +275,7 @@ TEST_F(Roles, ACreatorThatClosesEndsNothing) {
   join(creator, kCaretakerRole);
   join(consumer, kConsumerRole);
   creator.leave();
-  EXPECT_EQ(look(consumer, 0).what, outlook::kind::open);
+  EXPECT_EQ(look(consumer, 0).what, role_status::kind::open);
   consumer.leave();
 }
 
@@ -283,7 +285,7 @@ TEST_F(Roles, ACreatorThatDiesAsAProducerCountsAsOneExpectedProducer) {
   join(creator, kProducerRole);
   join(consumer, kConsumerRole);
   recover(creator);
-  EXPECT_EQ(look(consumer, 0).what, outlook::kind::open);
+  EXPECT_EQ(look(consumer, 0).what, role_status::kind::open);
   creator.leave();
   consumer.leave();
 }
@@ -308,7 +310,7 @@ TEST_F(Roles, ALaterOwnerOfTheCreatorsEntryIsNotTheCreator) {
   ASSERT_EQ(last.me().incarnation(), 0);
   recover(last);
   last.leave();
-  EXPECT_EQ(look(consumer, 0).what, outlook::kind::open);
+  EXPECT_EQ(look(consumer, 0).what, role_status::kind::open);
   consumer.leave();
 }
 

@@ -5,9 +5,9 @@
 
 #include <cstring>
 
-#include "card.hpp"
+#include "control_block.hpp"
+#include "descriptor_passing.hpp"
 #include "forksight/ipc/handover.hpp"
-#include "letter.hpp"
 #include "refusals.hpp"
 #include "support.hpp"
 
@@ -127,30 +127,30 @@ detail::facts sound_facts() {
   return about;
 }
 
-TEST(Card, EveryFlippedByteIsFound) {
-  auto made = detail::card::create(4);
+TEST(ControlBlock, EveryFlippedByteIsFound) {
+  auto made = detail::control_block::create(4);
   ASSERT_TRUE(made);
   made->publish(sound_facts());
-  ASSERT_TRUE(detail::card::open(ipc::detail::descriptor(dup(made->fd()))));
+  ASSERT_TRUE(detail::control_block::open(ipc::detail::descriptor(dup(made->fd()))));
   for (std::size_t at = 0; at < sizeof(detail::facts); ++at) {
     unsigned char byte = 0;
     ASSERT_EQ(pread(made->fd(), &byte, 1, static_cast<off_t>(at)), 1);
     const unsigned char flipped = byte ^ 0x10;
     ASSERT_EQ(pwrite(made->fd(), &flipped, 1, static_cast<off_t>(at)), 1);
-    const auto opened = detail::card::open(ipc::detail::descriptor(dup(made->fd())));
+    const auto opened = detail::control_block::open(ipc::detail::descriptor(dup(made->fd())));
     EXPECT_FALSE(opened) << at;
     ASSERT_EQ(pwrite(made->fd(), &byte, 1, static_cast<off_t>(at)), 1);
   }
-  EXPECT_TRUE(detail::card::open(ipc::detail::descriptor(dup(made->fd()))));
+  EXPECT_TRUE(detail::control_block::open(ipc::detail::descriptor(dup(made->fd()))));
 }
 
-TEST(Card, FactsThatContradictEachOtherAreRefused) {
+TEST(ControlBlock, FactsThatContradictEachOtherAreRefused) {
   const auto is_taken = [](void (*change)(detail::facts&)) {
-    auto made = detail::card::create(4);
+    auto made = detail::control_block::create(4);
     detail::facts about = sound_facts();
     change(about);
     made->publish(about);
-    return detail::card::open(ipc::detail::descriptor(dup(made->fd()))).has_value();
+    return detail::control_block::open(ipc::detail::descriptor(dup(made->fd()))).has_value();
   };
   EXPECT_TRUE(is_taken([](detail::facts&) {}));
   EXPECT_FALSE(is_taken([](detail::facts& about) { about.buffers = 5; }));
@@ -162,20 +162,20 @@ TEST(Card, FactsThatContradictEachOtherAreRefused) {
   EXPECT_FALSE(is_taken([](detail::facts& about) { about.kind = memory::mempool; }));
 }
 
-// Every reader of a pool knows the pool's id. So a reader can send a card (the file that describes a pool) with this id
-// and with other facts.
-TEST(Refusals, AForgedCardWithTheIdOfAnOpenPoolIsRefused) {
+// Every reader of a pool knows the pool's id. So a reader can send a control block (the file that describes a pool)
+// with this id and with other facts.
+TEST(Refusals, AForgedControlBlockWithTheIdOfAnOpenPoolIsRefused) {
   child program([] {
     const gpu at;
     const sockets way, forged_way;
     const gpu_pool pool = make_pool(small(memory::vmm_fd), way.ours());
     auto joined = ipc::receive_queue(way.theirs(), ipc::role::consumer, soon());
     MUST(static_cast<bool>(joined));
-    constexpr ipc::detail::letter_kind kPoolLetter{0x6c706766, "GPU pool"};
-    auto files = ipc::detail::receive_descriptors(way.theirs(), kPoolLetter, soon());
+    constexpr ipc::detail::transfer_kind kPoolTransfer{0x6c706766, "GPU pool"};
+    auto files = ipc::detail::receive_descriptors(way.theirs(), kPoolTransfer, soon());
     MUST(static_cast<bool>(files));
-    auto original = detail::card::open(ipc::detail::descriptor(dup((*files)[0].get())));
-    auto forged = detail::card::create(40);
+    auto original = detail::control_block::open(ipc::detail::descriptor(dup((*files)[0].get())));
+    auto forged = detail::control_block::create(40);
     MUST(original && forged);
     detail::facts about = original->about();
     about.buffers = 40;
@@ -184,7 +184,7 @@ TEST(Refusals, AForgedCardWithTheIdOfAnOpenPoolIsRefused) {
     auto sent = ipc::send_queue(forged_way.ours(), *joined, soon());
     MUST(static_cast<bool>(sent));
     const int fds[] = {forged->fd(), (*files)[1].get()};
-    MUST(static_cast<bool>(ipc::detail::send_descriptors(forged_way.ours(), kPoolLetter, {fds, 2}, soon())));
+    MUST(static_cast<bool>(ipc::detail::send_descriptors(forged_way.ours(), kPoolTransfer, {fds, 2}, soon())));
     const auto none = receive_pool(forged_way.theirs(), soon());
     MUST(!none && none.error().code == errc::untrusted);
     return 0;
@@ -192,10 +192,10 @@ TEST(Refusals, AForgedCardWithTheIdOfAnOpenPoolIsRefused) {
   EXPECT_EQ(program.wait(), 0);
 }
 
-TEST(Card, AFileThatIsNoCardIsRefused) {
+TEST(ControlBlock, AnyOtherFileIsRefused) {
   const int file = memfd_create("file", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   ASSERT_EQ(ftruncate(file, 4096), 0);
-  auto unsealed = detail::card::open(ipc::detail::descriptor(dup(file)));
+  auto unsealed = detail::control_block::open(ipc::detail::descriptor(dup(file)));
   EXPECT_EQ(unsealed.error().code, errc::untrusted);
   close(file);
   // Two queues are sent over the socket, and no pool. So receive_pool() must fail.

@@ -286,8 +286,8 @@ TEST(TestDriverRefusals, AnErrorOfTheDriverInReceiveLosesNoMessage) {
 }
 
 // The first reader is killed in release(), at its call of cuEventRecord(). By then, its stream has written into the
-// card (the file that describes the pool) that the work is done. The message goes to a second reader. The writer's
-// stream must wait for the work of the second reader.
+// control block (the file that describes the pool) that the work is done. The message goes to a second reader. The
+// writer's stream must wait for the work of the second reader.
 TEST(TestDriverDeath, InReleaseDoesNotHideTheWorkOfTheNextReader) {
   const sockets way, second_way;
   const baton is_released, was_seen, is_done;

@@ -194,26 +194,26 @@ result<void> device_memory::make_events(std::uint32_t buffers) {
   return {};
 }
 
-result<void> device_memory::map_words(const card& of) {
+result<void> device_memory::map_words(const control_block& of) {
   words_bytes_ = round_up(of.size(), ipc::detail::kPage);
   void* const at = mmap(nullptr, words_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, of.fd(), 0);
-  if (at == MAP_FAILED) return from_queue(ipc::detail::failed_call(errno, "CUDA: a pool's card: mmap"));
+  if (at == MAP_FAILED) return from_queue(ipc::detail::failed_call(errno, "CUDA: a pool's control block: mmap"));
   words_ = static_cast<char*>(at);
   if (const int answer = api_.host_register(words_, words_bytes_, kHostRegisterMapped); answer != kSuccess) {
-    return failed_call(api_, answer, "cuMemHostRegister", "CUDA: the card of a pool, %zu bytes", words_bytes_);
+    return failed_call(api_, answer, "cuMemHostRegister", "CUDA: the control block of a pool, %zu bytes", words_bytes_);
   }
   is_registered_ = true;
   if (const int answer = api_.host_address(&words_at_, words_, 0); answer != kSuccess) {
-    return failed_call(api_, answer, "cuMemHostGetDevicePointer", "CUDA: the card of a pool");
+    return failed_call(api_, answer, "cuMemHostGetDevicePointer", "CUDA: the control block of a pool");
   }
-  buffers_ = static_cast<std::uint32_t>((of.size() - sizeof(card_page)) / sizeof(card_buffer));
+  buffers_ = static_cast<std::uint32_t>((of.size() - sizeof(control_page)) / sizeof(buffer_control));
   return {};
 }
 
 void device_memory::release_streams() const {
   const bool is_abandoned = is_producer_dead();
   for (std::uint32_t i = 0; i < buffers_; ++i) {
-    card_buffer& one = *reinterpret_cast<card_buffer*>(words_ + card::offset_of(i));
+    buffer_control& one = *reinterpret_cast<buffer_control*>(words_ + control_block::offset_of(i));
     const reader awaited = reader::of(one.awaited.load(std::memory_order_acquire));
     std::uint32_t done = one.done.load(std::memory_order_acquire);
     if (awaited.at == reader::phase::released && !is_reached(done, awaited.message) && has_died(awaited.number)) {
@@ -230,12 +230,12 @@ void device_memory::release_streams() const {
   }
 }
 
-result<void> device_memory::take_lock(const card& of, std::uint32_t number) {
-  card_fd_ = ipc::detail::descriptor(fcntl(of.fd(), F_DUPFD_CLOEXEC, 3));
-  if (!card_fd_) return from_queue(ipc::detail::failed_call(errno, "CUDA: a descriptor of a pool's card"));
-  lives_ = ipc::detail::life_view(card_fd_.get());
-  ipc::detail::life_lock lock;
-  if (auto opened = lock.open(card_fd_.get(), ""); !opened) return from_queue(opened.error());
+result<void> device_memory::take_lock(const control_block& of, std::uint32_t number) {
+  control_fd_ = ipc::detail::descriptor(fcntl(of.fd(), F_DUPFD_CLOEXEC, 3));
+  if (!control_fd_) return from_queue(ipc::detail::failed_call(errno, "CUDA: a descriptor of a pool's control block"));
+  lives_ = ipc::detail::member_lock_view(control_fd_.get());
+  ipc::detail::member_lock lock;
+  if (auto opened = lock.open(control_fd_.get(), ""); !opened) return from_queue(opened.error());
   // Without /proc, the lock cannot be taken. Then no other process notices the death of this process.
   if (!lock.is_open() || number >= kNoNumber) return {};
   const auto taken = lock.take(number);
@@ -249,10 +249,11 @@ result<void> device_memory::take_lock(const card& of, std::uint32_t number) {
 }
 
 bool device_memory::has_died(std::uint32_t number) const {
-  return number != kNoNumber && number != number_ && lives_.can_tell() && lives_.of(number) == ipc::detail::life::dead;
+  return number != kNoNumber && number != number_ && lives_.can_tell() &&
+         lives_.of(number) == ipc::detail::member_state::dead;
 }
 
-result<device_memory::use> device_memory::create(const driver& api, const pool_options& wanted, card& on) {
+result<device_memory::use> device_memory::create(const driver& api, const pool_options& wanted, control_block& on) {
   cu_device device = 0;
   if (const int answer = api.device_get(&device, wanted.device); answer != kSuccess) {
     error why = failed_call(api, answer, "cuDeviceGet", "CUDA: device %d", wanted.device);
@@ -317,7 +318,8 @@ result<void> device_memory::open_memory(const facts& about) {
   return map_vmm(about.total, kAccessRead);
 }
 
-result<device_memory::use> device_memory::import(const driver& api, const card& from, ipc::detail::descriptor fd) {
+result<device_memory::use> device_memory::import(const driver& api, const control_block& from,
+                                                 ipc::detail::descriptor fd) {
   const facts& about = from.about();
   const surroundings where = surroundings::here();
   if (auto refused = refuse_import(where, about)) return *refused;
@@ -332,9 +334,10 @@ result<device_memory::use> device_memory::import(const driver& api, const card& 
   const std::lock_guard held(g_lock);
   for (device_memory* const known : g_open) {
     if (std::memcmp(known->id_, about.id, sizeof about.id) != 0 || known->is_closed()) continue;
-    // Every reader knows the id of its pool. So a reader could make a card with the same id and with other facts.
-    if (!is_same_file(known->card_fd_.get(), from.fd())) {
-      return failure(errc::untrusted, "CUDA: the pool's card has the id of another pool that is open here");
+    // Every reader knows the id of its pool. So a reader could make a control block with the same id and with other
+    // facts.
+    if (!is_same_file(known->control_fd_.get(), from.fd())) {
+      return failure(errc::untrusted, "CUDA: the pool's control block has the id of another pool that is open here");
     }
     ++known->uses_;
     return use(known);
@@ -396,7 +399,7 @@ device_memory::~device_memory() {
   }
   if (words_ != nullptr) munmap(words_, words_bytes_);
   // The lock is released last. A free lock tells other processes that this process has no more work on the memory.
-  ipc::detail::life_lock::end(lock_page_);
+  ipc::detail::member_lock::end(lock_page_);
 }
 
 }  // namespace forksight::ipc_cuda::detail

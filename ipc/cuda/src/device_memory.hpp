@@ -1,16 +1,16 @@
-// The memory of a pool and the words of its card, at the addresses that this process and its device use. Either this
-// process has made the pool, or it has opened the pool of another process. All handles of the pool in this process
-// share one object, because the driver opens a legacy handle only once in a context.
+// The memory of a pool and the words of its control block, at the addresses that this process and its device use.
+// Either this process has made the pool, or it has opened the pool of another process. All handles of the pool in this
+// process share one object, because the driver opens a legacy handle only once in a context.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <vector>
 
-#include "card.hpp"
+#include "control_block.hpp"
 #include "core.hpp"
 #include "driver.hpp"
-#include "life.hpp"
+#include "member_lock.hpp"
 #include "refusals.hpp"
 
 namespace forksight::ipc_cuda::detail {
@@ -38,22 +38,22 @@ class device_memory {
     device_memory* of_ = nullptr;
   };
 
-  // Makes the memory, writes its handle to the card, and publishes the card.
-  static result<use> create(const driver& api, const pool_options& wanted, card& on);
+  // Makes the memory, writes its handle to the control block, and publishes the control block.
+  static result<use> create(const driver& api, const pool_options& wanted, control_block& on);
   // Opens the memory of a pool. `fd`: the descriptor of memory::vmm_fd. The process that made the pool gets its own
   // memory again.
-  static result<use> import(const driver& api, const card& from, ipc::detail::descriptor fd);
+  static result<use> import(const driver& api, const control_block& from, ipc::detail::descriptor fd);
 
   const driver& api() const { return api_; }
   cu_context context() const { return context_; }
   cu_device device() const { return device_; }
   cu_address at(std::uint32_t buffer) const { return base_ + offset_ + std::uint64_t{buffer} * stride_; }
-  // The addresses of card_buffer::ready and card_buffer::done, for streams.
+  // The addresses of buffer_control::ready and buffer_control::done, for streams.
   cu_address ready_word(std::uint32_t buffer) const {
-    return words_at_ + card::offset_of(buffer) + offsetof(card_buffer, ready);
+    return words_at_ + control_block::offset_of(buffer) + offsetof(buffer_control, ready);
   }
   cu_address done_word(std::uint32_t buffer) const {
-    return words_at_ + card::offset_of(buffer) + offsetof(card_buffer, done);
+    return words_at_ + control_block::offset_of(buffer) + offsetof(buffer_control, done);
   }
   // True if the creator has died. Then its legacy memory must not be used.
   bool is_producer_dead() const { return !is_made_here_ && has_lock_ && has_died(0); }
@@ -95,10 +95,10 @@ class device_memory {
   result<void> export_legacy(std::uint64_t bytes, facts& about);
   result<void> map_vmm(std::uint64_t bytes, int access);
   result<void> open_memory(const facts& about);
-  result<void> map_words(const card& of);
+  result<void> map_words(const control_block& of);
   result<void> make_events(std::uint32_t buffers);
   // Takes the lock of that number, so that other processes notice the end of this process.
-  result<void> take_lock(const card& of, std::uint32_t number);
+  result<void> take_lock(const control_block& of, std::uint32_t number);
   void wait_for_own_work() const;
 
   const driver& api_;
@@ -114,13 +114,13 @@ class device_memory {
   std::uint64_t offset_ = 0, stride_ = 0;
   ipc::detail::descriptor fd_;
   std::vector<cu_event> last_use_;  // for each buffer: the event of its last use by this process
-  char* words_ = nullptr;           // the card, in memory that is registered with the driver
+  char* words_ = nullptr;           // the control block, in memory that is registered with the driver
   std::size_t words_bytes_ = 0;
   bool is_registered_ = false;
   cu_address words_at_ = 0;
   std::uint32_t buffers_ = 0;
-  ipc::detail::descriptor card_fd_;
-  ipc::detail::life_view lives_;
+  ipc::detail::descriptor control_fd_;
+  ipc::detail::member_lock_view lives_;
   void* lock_page_ = nullptr;
   std::uint32_t number_ = kNoNumber;
   bool has_lock_ = false;  // true: the creator holds the lock of number 0

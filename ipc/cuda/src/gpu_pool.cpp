@@ -1,13 +1,13 @@
 #include "forksight/ipc_cuda/gpu_pool.hpp"
 
+#include "descriptor_passing.hpp"
 #include "forksight/ipc/handover.hpp"
-#include "letter.hpp"
 #include "pool.hpp"
 
 namespace forksight::ipc_cuda {
 namespace {
 
-constexpr ipc::detail::letter_kind kPoolLetter{0x6c706766, "GPU pool"};  // "fgpl"
+constexpr ipc::detail::transfer_kind kPoolTransfer{0x6c706766, "GPU pool"};  // "fgpl"
 
 error is_empty() {
   return detail::from_queue(
@@ -95,8 +95,8 @@ result<void> send_pool(int socket, const gpu_pool& what, deadline until) {
   // The queue is sent first, so a receiver is a participant of the queue before it opens the memory.
   if (auto sent = ipc::send_queue(socket, what.pool_->as_queue(), until); !sent)
     return detail::from_queue(sent.error());
-  const int fds[] = {what.pool_->card_fd(), what.pool_->memory_fd()};
-  auto sent = ipc::detail::send_descriptors(socket, kPoolLetter, {fds, fds[1] >= 0 ? 2u : 1u}, until);
+  const int fds[] = {what.pool_->control_fd(), what.pool_->memory_fd()};
+  auto sent = ipc::detail::send_descriptors(socket, kPoolTransfer, {fds, fds[1] >= 0 ? 2u : 1u}, until);
   if (!sent) return detail::from_queue(sent.error());
   return {};
 }
@@ -104,7 +104,7 @@ result<void> send_pool(int socket, const gpu_pool& what, deadline until) {
 result<gpu_pool> receive_pool(int socket, deadline until) {
   auto joined = ipc::receive_queue(socket, ipc::role::consumer, until);
   if (!joined) return detail::from_queue(joined.error());
-  auto files = ipc::detail::receive_descriptors(socket, kPoolLetter, until);
+  auto files = ipc::detail::receive_descriptors(socket, kPoolTransfer, until);
   if (!files) return detail::from_queue(files.error());
   auto made = detail::pool::import(std::move(*joined), std::move((*files)[0]), std::move((*files)[1]));
   if (!made) return made.error();

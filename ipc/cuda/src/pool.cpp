@@ -13,7 +13,7 @@ namespace forksight::ipc_cuda::detail {
 namespace {
 
 // The content of a message.
-struct letter {
+struct pool_message {
   std::uint64_t bytes;
   std::uint32_t number;  // the number of this message among the messages of its buffer
   std::uint32_t reserved;
@@ -86,7 +86,7 @@ result<std::shared_ptr<pool>> pool::create(const pool_options& wanted) {
   ipc::options shape;
   shape.slots = wanted.buffers;
   shape.buffers = wanted.buffers;
-  shape.buffer_bytes = sizeof(letter);
+  shape.buffer_bytes = sizeof(pool_message);
   shape.after_death = wanted.after_death;
   shape.when_full = wanted.when_full;
   shape.max_participants = wanted.max_participants;
@@ -98,17 +98,17 @@ result<std::shared_ptr<pool>> pool::create(const pool_options& wanted) {
   auto joined = ipc::queue::create(shape);
   if (!joined) return from_queue(joined.error());
   made->queue_ = std::move(*joined);
-  auto page = card::create(wanted.buffers);
+  auto page = control_block::create(wanted.buffers);
   if (!page) return page.error();
-  made->card_ = std::move(*page);
-  auto memory_made = device_memory::create(**api, wanted, made->card_);
+  made->control_ = std::move(*page);
+  auto memory_made = device_memory::create(**api, wanted, made->control_);
   if (!memory_made) return memory_made.error();
   made->memory_ = std::move(*memory_made);
   made->look_for_dead_processes();
   return made;
 }
 
-result<std::shared_ptr<pool>> pool::import(ipc::queue joined, ipc::detail::descriptor card_fd,
+result<std::shared_ptr<pool>> pool::import(ipc::queue joined, ipc::detail::descriptor control_fd,
                                            ipc::detail::descriptor memory_fd) {
   auto api = driver::load();
   if (!api) return api.error();
@@ -117,16 +117,16 @@ result<std::shared_ptr<pool>> pool::import(ipc::queue joined, ipc::detail::descr
   if (auto refused = refuse_uninitialised(**api)) return *refused;
   const std::shared_ptr<pool> made(new pool);
   made->queue_ = std::move(joined);
-  auto page = card::open(std::move(card_fd));
+  auto page = control_block::open(std::move(control_fd));
   if (!page) return page.error();
-  made->card_ = std::move(*page);
+  made->control_ = std::move(*page);
   // Pairs with close(). This process is already a participant of the queue. So either the creator sees this process, or
   // this process sees `is_closing`.
-  if (made->card_.is_closing().load(std::memory_order_seq_cst) != 0) {
+  if (made->control_.is_closing().load(std::memory_order_seq_cst) != 0) {
     return from_queue(
         {ipc::errc::closed, 0, made->about().pid, "CUDA: the pool is being closed by the process that created it"});
   }
-  auto opened = device_memory::import(**api, made->card_, std::move(memory_fd));
+  auto opened = device_memory::import(**api, made->control_, std::move(memory_fd));
   if (!opened) return opened.error();
   made->memory_ = std::move(*opened);
   made->look_for_dead_processes();
@@ -150,7 +150,7 @@ pool::~pool() {
 // number of the message.
 result<std::uint32_t> pool::record_ready(std::uint32_t buffer, stream on) {
   if (auto follows = follow_use(buffer, on); !follows) return follows.error();
-  card_buffer& entry = card_.buffer(buffer);
+  buffer_control& entry = control_.buffer(buffer);
   const std::uint32_t number = entry.sent.load(std::memory_order_relaxed) + 1;
   if (const int answer = memory_->api().stream_write_value(on, memory_->ready_word(buffer), number, 0);
       answer != kSuccess) {
@@ -163,20 +163,20 @@ result<std::uint32_t> pool::record_ready(std::uint32_t buffer, stream on) {
 }
 
 bool pool::is_finished(std::uint32_t buffer, std::uint32_t message) const {
-  const card_buffer& entry = card_.buffer(buffer);
+  const buffer_control& entry = control_.buffer(buffer);
   const std::uint64_t ready = entry.ready.load(std::memory_order_acquire);
   const auto now = static_cast<std::uint32_t>(ready);
   const bool is_abandoned = now == entry.sent.load(std::memory_order_acquire) + kAbandoned;
   return is_reached(is_abandoned ? static_cast<std::uint32_t>(ready >> 32) : now, message);
 }
 
-// Makes the stream `on` wait for all earlier work on the buffer. For each buffer, the card records only the newest wait
-// of a stream for a reader (`awaited`). If a reader dies, release_streams() can end only the recorded wait. So a new
-// wait is recorded only when the work that the old wait waits for is finished. This call blocks until then, or until
-// the deadline.
+// Makes the stream `on` wait for all earlier work on the buffer. For each buffer, the control block records only the
+// newest wait of a stream for a reader (`awaited`). If a reader dies, release_streams() can end only the recorded wait.
+// So a new wait is recorded only when the work that the old wait waits for is finished. This call blocks until then, or
+// until the deadline.
 result<void> pool::settle(std::uint32_t buffer, stream on, deadline until) {
   const driver& api = memory_->api();
-  card_buffer& entry = card_.buffer(buffer);
+  buffer_control& entry = control_.buffer(buffer);
   // This process may still have work on the buffer: work for a loan that was never sent, or for a message that was
   // dropped before anybody received it.
   if (auto follows = follow_use(buffer, on); !follows) return follows;
@@ -294,7 +294,7 @@ result<void> pool::send(gpu_loan& from, std::size_t bytes, stream on, deadline u
   auto number = record_ready(loan.index(), on);
   if (!number) return number.error();
   from.state_->on = on;
-  const letter out{bytes, *number, 0};
+  const pool_message out{bytes, *number, 0};
   std::memcpy(loan.data(), &out, sizeof out);
   auto sent = queue_.send(std::move(loan), sizeof out, until);
   // The loan is empty if it was sent, or if other processes took this process for dead and recovered the loan. In both
@@ -336,7 +336,7 @@ result<gpu_message> pool::receive(stream on, deadline until) {
     return producer_died(kClosed);
   }
   if (!got) return got.error();
-  letter in{};
+  pool_message in{};
   if (got->size() == sizeof in) std::memcpy(&in, got->data(), sizeof in);
   if (got->size() != sizeof in || got->index() >= about().buffers || in.bytes > about().bytes) {
     const error why = failure(
@@ -348,7 +348,7 @@ result<gpu_message> pool::receive(stream on, deadline until) {
     (void)got->park();
     return why;
   }
-  card_buffer& entry = card_.buffer(got->index());
+  buffer_control& entry = control_.buffer(got->index());
   // `last_reader` is stored before any work of this reader starts, so the writer knows of all such work.
   const std::uint64_t before = entry.last_reader.load(std::memory_order_relaxed);
   // An earlier reader may have died between record_done() and the release of this message. Then `done` may have the
@@ -391,13 +391,13 @@ result<void> pool::record_done(std::uint32_t buffer, std::uint32_t message, stre
   // Writing the word also uses the memory, so close() must wait for that write.
   if (auto noted = note_use(buffer, on); !noted) return noted;
   const reader ours{memory_->number(), reader::phase::released, message};
-  card_.buffer(buffer).last_reader.store(ours.bits(), std::memory_order_release);  // pairs with settle()
+  control_.buffer(buffer).last_reader.store(ours.bits(), std::memory_order_release);  // pairs with settle()
   return {};
 }
 
 result<void> pool::release(ipc::message& read, stream on) {
   if (!mark_.is_ours()) return used_after_fork();
-  letter in{};
+  pool_message in{};
   std::memcpy(&in, read.data(), sizeof in);
   const std::uint32_t buffer = read.index();
   {
@@ -424,8 +424,8 @@ result<void> pool::close() {
     const current_context within(memory_->api(), memory_->context());
     retry_postponed();
   }
-  card_.is_closing().store(1, std::memory_order_seq_cst);  // pairs with import()
-  (void)queue_.close_producer();                           // feed::direct
+  control_.is_closing().store(1, std::memory_order_seq_cst);  // pairs with import()
+  (void)queue_.close_producer();                              // feed::direct
   queue_.recover();
   const ipc::snapshot seen = queue_.inspect();
   const auto me = static_cast<std::uint32_t>(getpid());

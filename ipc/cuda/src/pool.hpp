@@ -1,11 +1,11 @@
 // One handle of a pool: its place in the queue, its memory, and the rules that say which stream waits for which work.
 //
-// When may a buffer be written again? The card says which process read the buffer's last message, and the phase of that
-// reader. In the phase `released`, the word `done` shows when the reader's work is finished, and the writer's stream
-// waits for that. If the reader has died, its work has ended, too (device_memory::has_died), and the stream does not
-// wait. If the buffer is free and the phase is `reading`, the reader died while it held the buffer. The queue frees the
-// buffer of a dead reader only after the kernel has released the reader's lock (ipc/src/life.hpp). At that time, the
-// reader's work has ended, too.
+// When may a buffer be written again? The control block says which process read the buffer's last message, and the
+// phase of that reader. In the phase `released`, the word `done` shows when the reader's work is finished, and the
+// writer's stream waits for that. If the reader has died, its work has ended, too (device_memory::has_died), and the
+// stream does not wait. If the buffer is free and the phase is `reading`, the reader died while it held the buffer. The
+// queue frees the buffer of a dead reader only after the kernel has released the reader's lock
+// (ipc/src/member_lock.hpp). At that time, the reader's work has ended, too.
 //
 // A reader may die after a stream has begun to wait for the reader's work. Then any process of the pool can release the
 // stream by device_memory::release_streams(). Calls that wait do this whenever they look for dead members of the queue.
@@ -44,7 +44,7 @@ namespace detail {
 class pool : public std::enable_shared_from_this<pool> {
  public:
   static result<std::shared_ptr<pool>> create(const pool_options& wanted);
-  static result<std::shared_ptr<pool>> import(ipc::queue joined, ipc::detail::descriptor card_fd,
+  static result<std::shared_ptr<pool>> import(ipc::queue joined, ipc::detail::descriptor control_fd,
                                               ipc::detail::descriptor memory_fd);
   ~pool();
 
@@ -58,10 +58,10 @@ class pool : public std::enable_shared_from_this<pool> {
   std::size_t recover();
 
   result<void> check_usable() const;
-  const facts& about() const { return card_.about(); }
+  const facts& about() const { return control_.about(); }
   device_address data(std::uint32_t index) const { return memory_->is_closed() ? 0 : memory_->at(index); }
   const ipc::queue& as_queue() const { return queue_; }
-  int card_fd() const { return card_.fd(); }
+  int control_fd() const { return control_.fd(); }
   int memory_fd() const { return memory_->fd(); }
 
   void give_back(ipc::loan unsent, stream on);
@@ -100,7 +100,7 @@ class pool : public std::enable_shared_from_this<pool> {
 
   ipc::detail::fork_mark mark_;
   ipc::queue queue_;
-  card card_;
+  control_block control_;
   device_memory::use memory_;
   bool is_creator_ = false;
   std::mutex lock_;  // guards the members below

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "card.hpp"
+#include "control_block.hpp"
 #include "driver.hpp"
 
 namespace forksight::ipc_cuda::detail {

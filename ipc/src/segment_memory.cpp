@@ -1,4 +1,4 @@
-#include "room.hpp"
+#include "segment_memory.hpp"
 
 #include <fcntl.h>
 #include <sys/resource.h>

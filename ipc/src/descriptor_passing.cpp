@@ -1,4 +1,4 @@
-#include "letter.hpp"
+#include "descriptor_passing.hpp"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -21,7 +21,7 @@ struct hello {
 };
 static_assert(sizeof(hello) == 8);
 
-// The bytes of a letter, and space for its descriptors. The space is aligned as the macros of cmsg(3) require.
+// The bytes of a transfer, and space for its descriptors. The space is aligned as the macros of cmsg(3) require.
 struct envelope {
   hello bytes{};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int))> control{};
@@ -46,7 +46,7 @@ result<void> check_peer(int socket) {
   return {};
 }
 
-result<void> wait_for(int socket, short events, const letter_kind& kind, deadline until) {
+result<void> wait_for(int socket, short events, const transfer_kind& kind, deadline until) {
   for (;;) {
     int milliseconds = -1;
     if (!until.is_never()) {
@@ -88,17 +88,17 @@ descriptors descriptors_of(msghdr& received) {
 
 }  // namespace
 
-result<void> send_descriptors(int socket, const letter_kind& kind, std::span<const int> fds, deadline until) {
+result<void> send_descriptors(int socket, const transfer_kind& kind, std::span<const int> fds, deadline until) {
   if (auto good = check_peer(socket); !good) return good;
   envelope out;
   out.bytes = {kind.magic, kMajor, static_cast<std::uint16_t>(fds.size())};
   iovec data{&out.bytes, sizeof out.bytes};
-  msghdr letter{};
-  letter.msg_iov = &data;
-  letter.msg_iovlen = 1;
-  letter.msg_control = out.control.data();
-  letter.msg_controllen = CMSG_SPACE(fds.size_bytes());
-  cmsghdr* const part = CMSG_FIRSTHDR(&letter);
+  msghdr header{};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  header.msg_control = out.control.data();
+  header.msg_controllen = CMSG_SPACE(fds.size_bytes());
+  cmsghdr* const part = CMSG_FIRSTHDR(&header);
   part->cmsg_level = SOL_SOCKET;
   part->cmsg_type = SCM_RIGHTS;
   part->cmsg_len = CMSG_LEN(fds.size_bytes());
@@ -107,20 +107,20 @@ result<void> send_descriptors(int socket, const letter_kind& kind, std::span<con
   while (sent < sizeof out.bytes) {
     if (auto ready = wait_for(socket, POLLOUT, kind, until); !ready) return ready;
     data = {reinterpret_cast<char*>(&out.bytes) + sent, sizeof out.bytes - sent};
-    const ssize_t got = sendmsg(socket, &letter, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t got = sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (got < 0) {
       if (errno == EINTR || errno == EAGAIN) continue;
       return failed_call(errno, "socket %d: sending a %s", socket, kind.what);
     }
     sent += static_cast<std::size_t>(got);
     // The descriptors went with the first byte, and must not be sent again.
-    letter.msg_control = nullptr;
-    letter.msg_controllen = 0;
+    header.msg_control = nullptr;
+    header.msg_controllen = 0;
   }
   return {};
 }
 
-result<descriptors> receive_descriptors(int socket, const letter_kind& kind, deadline until) {
+result<descriptors> receive_descriptors(int socket, const transfer_kind& kind, deadline until) {
   if (auto good = check_peer(socket); !good) return good.error();
   envelope in;
   descriptors files;
@@ -128,12 +128,12 @@ result<descriptors> receive_descriptors(int socket, const letter_kind& kind, dea
   while (received < sizeof in.bytes) {
     if (auto ready = wait_for(socket, POLLIN, kind, until); !ready) return ready.error();
     iovec data{reinterpret_cast<char*>(&in.bytes) + received, sizeof in.bytes - received};
-    msghdr letter{};
-    letter.msg_iov = &data;
-    letter.msg_iovlen = 1;
-    letter.msg_control = in.control.data();
-    letter.msg_controllen = in.control.size();
-    const ssize_t got = recvmsg(socket, &letter, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    msghdr header{};
+    header.msg_iov = &data;
+    header.msg_iovlen = 1;
+    header.msg_control = in.control.data();
+    header.msg_controllen = in.control.size();
+    const ssize_t got = recvmsg(socket, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (got < 0) {
       if (errno == EINTR || errno == EAGAIN) continue;
       return failed_call(errno, "socket %d: receiving a %s", socket, kind.what);
@@ -141,8 +141,8 @@ result<descriptors> receive_descriptors(int socket, const letter_kind& kind, dea
     if (got == 0) {
       return failure(errc::closed, "socket %d: its peer closed the socket without sending a %s", socket, kind.what);
     }
-    auto found = descriptors_of(letter);
-    if ((letter.msg_flags & MSG_CTRUNC) != 0) {
+    auto found = descriptors_of(header);
+    if ((header.msg_flags & MSG_CTRUNC) != 0) {
       // Every element of `found` has a descriptor, so this process had enough free descriptors: the peer sent too many.
       if (found.back()) {
         return failure(errc::untrusted, "socket %d: its peer sent more descriptors than a %s has", socket, kind.what);

@@ -1,9 +1,10 @@
-#include "outlook.hpp"
+#include "role_status.hpp"
 
 namespace forksight::ipc::detail {
 
-outlook outlooks::of(std::uint32_t role, members& who, const ring& view, const geometry& shape, std::uint64_t now_ns) {
-  outlook seen;
+role_status role_tracker::of(std::uint32_t role, members& who, const ring& view, const geometry& shape,
+                             std::uint64_t now_ns) {
+  role_status seen;
   seen.expected = role == kProducerRole ? shape.expected_producers : shape.expected_consumers;
   const header& head = *view.head;
   const std::uint64_t came = head.came[index_of(role)].load();
@@ -12,10 +13,10 @@ outlook outlooks::of(std::uint32_t role, members& who, const ring& view, const g
   seen.ended = count_ended(view, role);
   const std::uint64_t creator = head.creator.load();
   const std::uint64_t ended = std::uint64_t{seen.ended.closed} + seen.ended.died;
-  auto then = outlook::kind::ended;
+  auto then = role_status::kind::ended;
   if (seen.expected != 0 && ended < seen.expected) {
     if ((creator & kDied) == 0) return seen;
-    then = outlook::kind::creator_died;
+    then = role_status::kind::creator_died;
   }
   const bool all_closed = seen.expected != 0 && seen.ended.closed >= seen.expected;
   if (shape.grace_ms == 0 || all_closed) {

@@ -1,4 +1,4 @@
-// Passes descriptors to another process of the same user, over a connected AF_UNIX socket. A letter consists of eight
+// Passes descriptors to another process of the same user, over a connected AF_UNIX socket. A transfer consists of eight
 // bytes, which say what is sent, and of one or two descriptors.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace forksight::ipc::detail {
 
-struct letter_kind {
+struct transfer_kind {
   std::uint32_t magic;
   const char* what;  // "queue"
 };
@@ -20,9 +20,9 @@ constexpr std::size_t kMostDescriptors = 2;
 using descriptors = std::array<descriptor, kMostDescriptors>;
 
 // Sends one or two descriptors. Errors: untrusted, fd_limit, timeout, system.
-result<void> send_descriptors(int socket, const letter_kind& kind, std::span<const int> fds, deadline until);
+result<void> send_descriptors(int socket, const transfer_kind& kind, std::span<const int> fds, deadline until);
 // Receives one or two descriptors. The first one is always open on success. Errors: untrusted, abi_mismatch, closed,
 // fd_limit, timeout, system.
-result<descriptors> receive_descriptors(int socket, const letter_kind& kind, deadline until);
+result<descriptors> receive_descriptors(int socket, const transfer_kind& kind, deadline until);
 
 }  // namespace forksight::ipc::detail

@@ -1,4 +1,4 @@
-#include "life.hpp"
+#include "member_lock.hpp"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -33,8 +33,8 @@ struct flock byte_of(std::uint32_t index, short type) {
   return byte;
 }
 
-// This mutex is held as long as a life_lock exists. fork() waits for the mutex, so no child gets the open file
-// description of a life_lock. The mutex is recursive, because a signal handler of the same thread may fork.
+// This mutex is held as long as a member_lock exists. fork() waits for the mutex, so no child gets the open file
+// description of a member_lock. The mutex is recursive, because a signal handler of the same thread may fork.
 std::recursive_mutex& fork_mutex() {
   // never destroyed, because the handlers outlive all static objects
   static std::recursive_mutex* const one = new std::recursive_mutex;
@@ -61,7 +61,7 @@ bool lock_shared(int fd) {
   return true;
 }
 
-life_view::life_view(int fd) {
+member_lock_view::member_lock_view(int fd) {
   struct stat about {};
   if (fd < 0 || fstat(fd, &about) != 0) return;
   fd_ = fd;
@@ -69,28 +69,28 @@ life_view::life_view(int fd) {
   inode_ = about.st_ino;
 }
 
-bool life_view::can_tell() const {
+bool member_lock_view::can_tell() const {
   struct stat about {};
   return fd_ >= 0 && fstat(fd_, &about) == 0 && about.st_dev == device_ && about.st_ino == inode_;
 }
 
-life life_view::of(std::uint32_t index) const {
+member_state member_lock_view::of(std::uint32_t index) const {
   struct flock byte = byte_of(index, F_WRLCK);
-  if (fcntl(fd_, F_OFD_GETLK, &byte) != 0) return life::unknown;
-  return byte.l_type == F_UNLCK ? life::dead : life::alive;
+  if (fcntl(fd_, F_OFD_GETLK, &byte) != 0) return member_state::unknown;
+  return byte.l_type == F_UNLCK ? member_state::dead : member_state::alive;
 }
 
-life_lock::life_lock() {
+member_lock::member_lock() {
   register_fork_handlers();
   fork_mutex().lock();
 }
 
-life_lock::~life_lock() {
+member_lock::~member_lock() {
   file_.reset();
   fork_mutex().unlock();
 }
 
-result<void> life_lock::open(int segment, const std::string& name) {
+result<void> member_lock::open(int segment, const std::string& name) {
   std::array<char, 64> path{};
   std::snprintf(path.data(), path.size(), "/proc/self/fd/%d", segment);
   file_ = descriptor(::open(path.data(), O_RDWR | O_CLOEXEC));
@@ -122,19 +122,19 @@ result<void> life_lock::open(int segment, const std::string& name) {
   return {};
 }
 
-result<bool> life_lock::take(std::uint32_t index) const {
+result<bool> member_lock::take(std::uint32_t index) const {
   struct flock byte = byte_of(index, F_WRLCK);
   if (fcntl(file_.get(), F_OFD_SETLK, &byte) == 0) return true;
   if (errno == EAGAIN) return false;
   return failed_call(errno, "queue: taking the lock that shows other processes that this one lives");
 }
 
-void life_lock::give_back(std::uint32_t index) const {
+void member_lock::give_back(std::uint32_t index) const {
   struct flock byte = byte_of(index, F_UNLCK);
   (void)fcntl(file_.get(), F_OFD_SETLK, &byte);
 }
 
-result<void*> life_lock::keep() {
+result<void*> member_lock::keep() {
   if (!file_) return nullptr;
   // The page is private and has no access rights, so the file cannot be read or written through it.
   void* const page = mmap(nullptr, kPage, PROT_NONE, MAP_PRIVATE, file_.get(), 0);
@@ -148,7 +148,7 @@ result<void*> life_lock::keep() {
   return page;
 }
 
-void life_lock::end(void* page) {
+void member_lock::end(void* page) {
   if (page != nullptr) munmap(page, kPage);
 }
 

@@ -22,19 +22,19 @@
 namespace forksight::ipc::detail {
 
 // unknown: nothing shows whether the member lives. Then no process may take its buffers.
-enum class life : std::uint8_t { alive, dead, unknown };
+enum class member_state : std::uint8_t { alive, dead, unknown };
 
 // Examines the locks of other members through a descriptor of the segment. A result `dead` counts only if can_tell() is
 // true: a program may have closed all its descriptors, and then opened another file that got the same number. In that
 // file no member holds a lock, so all members would look dead.
-class life_view {
+class member_lock_view {
  public:
-  life_view() = default;
-  explicit life_view(int fd);
+  member_lock_view() = default;
+  explicit member_lock_view(int fd);
   // True if the descriptor still belongs to the segment.
   bool can_tell() const;
   // Only for a member with a lock (identity::has_lock). Makes one system call, and opens no descriptor.
-  life of(std::uint32_t index) const;
+  member_state of(std::uint32_t index) const;
 
  private:
   int fd_ = -1;
@@ -49,12 +49,12 @@ bool lock_shared(int fd);
 
 // The lock of this handle. As long as this object exists, no other thread can fork(), because the child would also hold
 // the lock.
-class life_lock {
+class member_lock {
  public:
-  life_lock();
-  life_lock(const life_lock&) = delete;
-  life_lock& operator=(const life_lock&) = delete;
-  ~life_lock();
+  member_lock();
+  member_lock(const member_lock&) = delete;
+  member_lock& operator=(const member_lock&) = delete;
+  ~member_lock();
 
   // Opens a second description of the segment's file. `name`: the name of a named queue, else empty. The description of
   // a named queue also gets the shared flock() for gc(). It is no error if no second description can be opened because

@@ -1,5 +1,5 @@
-// Finds out whether more producers or consumers may come. If a call finds no member of the other role, the outlook
-// decides whether the call reports the end of the queue or goes on waiting.
+// Finds out whether more producers or consumers may come. If a call finds no member of the other role, the status of
+// that role decides whether the call reports the end of the queue or goes on waiting.
 //
 // Each entry counts how many of its owners have ended as a producer or as a consumer (role_word). If the options of the
 // queue say how many are expected, calls wait until this number has ended. After the last member has ended, a call also
@@ -17,7 +17,7 @@
 
 namespace forksight::ipc::detail {
 
-struct outlook {
+struct role_status {
   enum class kind : std::uint8_t {
     open,         // a member is attached, or more are expected, or none has ever attached
     ended,        // no member is attached, and none is expected any more
@@ -30,11 +30,11 @@ struct outlook {
   std::uint32_t expected = 0;
 };
 
-class outlooks {
+class role_tracker {
  public:
-  // The outlook for that role. `now_ns`: the time of CLOCK_MONOTONIC; used only if the queue has a grace time. Any
+  // The status of that role. `now_ns`: the time of CLOCK_MONOTONIC; used only if the queue has a grace time. Any
   // thread of the handle may call this.
-  outlook of(std::uint32_t role, members& who, const ring& view, const geometry& shape, std::uint64_t now_ns);
+  role_status of(std::uint32_t role, members& who, const ring& view, const geometry& shape, std::uint64_t now_ns);
 
  private:
   // Records when this handle first found no member of a role, and a number that changes when a member comes or ends. If

@@ -79,7 +79,7 @@ int lent_or_ended(child& from, const queue& q) {
 }
 
 // Two processes in different time namespaces see different start times of the same process.
-TEST(Life, AnotherTimeNamespaceIsNoDeath) {
+TEST(MemberLock, AnotherTimeNamespaceIsNoDeath) {
   queue q = make();
   const baton holds;
   child outer([&] {
@@ -122,7 +122,7 @@ int without_proc(const std::function<int()>& body) {
 
 // One process holds a loan, and has pid 2 in its pid namespace. The other process looks for deaths from a pid namespace
 // that has no process 2.
-TEST(Life, WithoutProcNobodyIsTakenForDead) {
+TEST(MemberLock, WithoutProcNobodyIsTakenForDead) {
   queue q = make();
   const baton holds, over;
   child holder([&] {
@@ -210,7 +210,7 @@ int in_spaces(const spaces& of, const std::function<int()>& body) {
 
 // A process holds a loan in one set of namespaces, and another process looks for deaths in another set. While the
 // holder lives, its loan stays. After its death, the loan becomes free.
-TEST(Life, TheMatrixOfNamespaces) {
+TEST(MemberLock, TheMatrixOfNamespaces) {
   constexpr unsigned kSets = 16;
   const auto set_of = [](unsigned bits) {
     return spaces{(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, (bits & 8) != 0};
@@ -258,7 +258,7 @@ TEST(Life, TheMatrixOfNamespaces) {
 
 // A bare clone() runs no atfork handlers, and the child keeps all open descriptors of its parent. The child must not
 // make the dead parent look alive.
-TEST(Life, AClonedChildWithAllDescriptorsDoesNotKeepItsParentAlive) {
+TEST(MemberLock, AClonedChildWithAllDescriptorsDoesNotKeepItsParentAlive) {
   for (const strategy how : {strategy::memfd, strategy::named}) {
     queue q = make(how);
     const baton holds;
@@ -293,7 +293,7 @@ TEST(Life, AClonedChildWithAllDescriptorsDoesNotKeepItsParentAlive) {
 
 // One thread attaches again and again while another one forks. No child may keep the lock of the parent's entry,
 // whatever step of attaching the fork interrupts.
-TEST(Life, AForkDuringAnAttachKeepsNoLock) {
+TEST(MemberLock, AForkDuringAnAttachKeepsNoLock) {
   queue q = make();
   const baton done;
   int ends[2];
@@ -371,9 +371,9 @@ void expect_a_zombie_is_dead(const queue& q) {
   EXPECT_EQ(q.inspect().participants.size(), 1u);
 }
 
-TEST(Life, AZombieIsDeadWithoutAPidfd) { expect_a_zombie_is_dead(make()); }
+TEST(MemberLock, AZombieIsDeadWithoutAPidfd) { expect_a_zombie_is_dead(make()); }
 
-TEST(Life, AZombieIsDeadForAProcessWithoutAFreeDescriptor) {
+TEST(MemberLock, AZombieIsDeadForAProcessWithoutAFreeDescriptor) {
   queue q = make();
   const baton looks, ended, holds;
   child looker([&] {
@@ -415,7 +415,7 @@ bool refuse_locks(int error) {
 
 // A process without locks works with the queue. It is not taken for dead, and takes nobody for dead. The error texts
 // say that nothing shows whether the process lives.
-TEST(Life, WhereLocksAreRefusedNobodyIsTakenForDead) {
+TEST(MemberLock, WhereLocksAreRefusedNobodyIsTakenForDead) {
   for (const int error : {EPERM, EINVAL, ENOSYS}) {
     for (const strategy how : {strategy::memfd, strategy::named}) {
       queue q = make(how, 2);
@@ -476,7 +476,7 @@ TEST(Life, WhereLocksAreRefusedNobodyIsTakenForDead) {
 }
 
 // A process whose locks are refused sees a peer that has a lock.
-TEST(Life, AProcessThatCannotLookAtLocksSaysSo) {
+TEST(MemberLock, AProcessThatCannotLookAtLocksSaysSo) {
   queue q = make();
   std::vector<loan> all;
   while (auto one = q.acquire(deadline::now())) all.push_back(std::move(*one));
@@ -499,7 +499,7 @@ TEST(Life, AProcessThatCannotLookAtLocksSaysSo) {
 }
 
 // After an exec, the new program does not have the handle. The entry of the process and its loan become free.
-TEST(Life, ExecGivesTheEntryBack) {
+TEST(MemberLock, ExecGivesTheEntryBack) {
   queue q = make();
   const baton holds;
   child becomes([&] {
@@ -525,7 +525,7 @@ std::size_t open_descriptors() {
   return count;
 }
 
-TEST(Life, PeersCostNoDescriptor) {
+TEST(MemberLock, PeersCostNoDescriptor) {
   constexpr std::size_t kPeers = 200;
   queue q = make(strategy::memfd, 255);
   std::vector<std::unique_ptr<child>> peers;
@@ -551,7 +551,7 @@ TEST(Life, PeersCostNoDescriptor) {
 
 // A daemon often closes all its descriptors, also the descriptor of its queue. Then it opens its log, which gets the
 // same number. The others must not take the daemon for dead, and the daemon must not take the others for dead.
-TEST(Life, AProcessThatClosedTheQueuesDescriptorLivesAndTakesNobodyForDead) {
+TEST(MemberLock, AProcessThatClosedTheQueuesDescriptorLivesAndTakesNobodyForDead) {
   queue q = make();
   const baton holds, closed, over;
   child holder([&] { return hold(q, holds); });
@@ -578,7 +578,7 @@ TEST(Life, AProcessThatClosedTheQueuesDescriptorLivesAndTakesNobodyForDead) {
 }
 
 // When a handle is closed, its entry is free at once.
-TEST(Life, AClosedHandleFreesItsEntry) {
+TEST(MemberLock, AClosedHandleFreesItsEntry) {
   queue q = make(strategy::memfd, 2);
   for (int i = 0; i < 1000; ++i) {
     auto one = queue::attach(q.fd());
@@ -588,7 +588,7 @@ TEST(Life, AClosedHandleFreesItsEntry) {
 
 // A forked child inherits the queue's descriptor, but is not a user of the queue. gc() may remove the name when the
 // last user has ended.
-TEST(Life, AForkedChildThatDoesNotAttachDoesNotKeepTheName) {
+TEST(MemberLock, AForkedChildThatDoesNotAttachDoesNotKeepTheName) {
   const baton over;
   std::string name;
   auto q = std::make_unique<queue>(make(strategy::named));
@@ -610,7 +610,7 @@ TEST(Life, AForkedChildThatDoesNotAttachDoesNotKeepTheName) {
 
 // While gc() examines a queue, it holds an exclusive lock on the queue's file. A process that attaches meanwhile waits
 // until gc() has released the lock.
-TEST(Life, AttachWaitsWhileGcHoldsTheLock) {
+TEST(MemberLock, AttachWaitsWhileGcHoldsTheLock) {
   queue q = make(strategy::named);
   const std::string name = q.name();
   const int looks = shm_open(name.c_str(), O_RDWR | O_CLOEXEC, 0);
