@@ -30,7 +30,7 @@ class Reader {
  public:
   Reader(const Json& object, std::string where, Problem& problem)
       : object_(object), where_(std::move(where)), problem_(problem) {
-    if (!object.is_object()) complain("is not a JSON object");
+    if (!object.is_object()) reject("is not a JSON object");
   }
 
   const Json* find(const char* name) const {
@@ -63,7 +63,7 @@ class Reader {
     if (value->is_boolean()) {
       out = value->get<bool>();
     } else {
-      complain(name, "is neither true nor false");
+      reject(name, "is neither true nor false");
     }
   }
 
@@ -74,7 +74,7 @@ class Reader {
     if (const auto value = value_of(names, read)) {
       out = *value;
     } else {
-      complain(name, fmt::format("is an unknown word \"{}\"", read.substr(0, 40)));
+      reject(name, fmt::format("is an unknown word \"{}\"", read.substr(0, 40)));
     }
   }
 
@@ -86,7 +86,7 @@ class Reader {
     errno = 0;
     const unsigned long long value = std::strtoull(read.c_str(), &end, 16);
     if (errno != 0 || *end != '\0' || !read.starts_with("0x")) {
-      complain(name, "is not an address");
+      reject(name, "is not an address");
       return;
     }
     out = value;
@@ -97,20 +97,20 @@ class Reader {
     const Json* list = find(name);
     if (list == nullptr) return;
     if (!list->is_array() || list->size() > kMaxItems) {
-      complain(name, "is not a list, or is too long");
+      reject(name, "is not a list, or is too long");
       return;
     }
     for (const Json& item : *list) {
-      if (++problem_.rows > files::kMaxRunLogRows) complain(name, "has more rows than forksight reads");
+      if (++problem_.rows > files::kMaxRunLogRows) reject(name, "has more rows than forksight reads");
       if (!problem_.text.empty()) return;
       visit(item);
     }
   }
 
-  void complain(std::string_view name, std::string_view what) const {
+  void reject(std::string_view name, std::string_view what) const {
     if (problem_.text.empty()) problem_.text = fmt::format("{}: \"{}\" {}", where_, name, what);
   }
-  void complain(std::string_view what) const {
+  void reject(std::string_view what) const {
     if (problem_.text.empty()) problem_.text = fmt::format("{} {}", where_, what);
   }
 
@@ -130,12 +130,12 @@ class Reader {
         return;
       }
     }
-    complain(name, "is not a number in range");
+    reject(name, "is not a number in range");
   }
 
   void assign_text(const Json& value, const char* name, std::string& out) const {
     if (!value.is_string() || value.get_ref<const std::string&>().size() > kMaxText) {
-      complain(name, "is not a text, or is too long");
+      reject(name, "is not a text, or is too long");
       return;
     }
     out = value.get<std::string>();
@@ -236,7 +236,7 @@ LoggedProcess read_process(const Json& json, Problem& problem) {
   LoggedProcess process;
   const Reader reader(json, "a process", problem);
   reader.number("pid", process.pid);
-  if (process.pid <= 0) reader.complain("has no pid");
+  if (process.pid <= 0) reader.reject("has no pid");
   reader.number("ppid", process.ppid);
   reader.number("start_ticks", process.start_ticks);
   reader.text("comm", process.comm);
@@ -268,7 +268,7 @@ LoggedEnd read_end(const Json& json, Problem& problem) {
   LoggedEnd end;
   const Reader reader(json, "an end", problem);
   reader.number("pid", end.pid);
-  if (end.pid <= 0) reader.complain("has no pid");
+  if (end.pid <= 0) reader.reject("has no pid");
   reader.number("start_ticks", end.start_ticks);
   reader.number("gone_ns", end.gone_ns);
   return end;

@@ -71,7 +71,7 @@ std::size_t count_word(const std::vector<std::string>& words, const std::string&
 }
 
 // Returns the weight of a word by its number in the text. A page that has a word often is more likely to be about it.
-double weigh_count(std::size_t count) {
+double weight_of_count(std::size_t count) {
   constexpr double kGrowth = 0.3;
   return count == 0 ? 0 : 1 + kGrowth * std::log(static_cast<double>(count));
 }
@@ -121,7 +121,7 @@ Rank rank(const Document& document, const std::vector<Word>& words) {
   for (const Word& word : words) {
     all += word.weight;
     const bool is_in_title = count_word(document.title, word.text) > 0;
-    const double count = weigh_count(count_word(document.text, word.text));
+    const double count = weight_of_count(count_word(document.text, word.text));
     result.sum += word.weight * ((is_in_title ? kTitleWeight : 0) + count);
     result.share += is_in_title || count > 0 ? word.weight : 0;
   }

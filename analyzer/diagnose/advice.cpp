@@ -26,8 +26,8 @@ enum class Mark {
   kModule,      // the text is in the file name of a native module
 };
 
-// What a finding is about. Each remedy is for one kind of trouble.
-enum class Trouble {
+// What a finding is about. Each remedy is for one kind of problem.
+enum class Problem {
   kCopiedState,  // a forked child hangs on state that its fork broke
   kLostTask,     // such a child that does not run Python and waits for threads that its fork did not copy
   kLostTeam,     // such a child that runs Python and waits for an OpenMP pool: with one thread it needs no pool
@@ -42,7 +42,7 @@ struct Test {
 };
 
 struct Context {
-  Trouble trouble;
+  Problem problem;
   Mark mark;
   std::string_view text;
   // What the parent does, and which work is lost, when the user ends the worker. "{}" stands for the pid of the parent.
@@ -62,75 +62,75 @@ constexpr std::array<std::string_view, 2> kOfMultiprocessing{
 // The first context that a stack shows is used. So a framework comes before the framework that it is built on. The test
 // suite.tested_fixes reads `tests`.
 constexpr std::array kContexts{
-    Context{Trouble::kCopiedState, Mark::kPythonFile, "/torch/utils/data/",
+    Context{Problem::kCopiedState, Mark::kPythonFile, "/torch/utils/data/",
             "the DataLoader in process {} then raises a RuntimeError, and the batches that are not delivered are lost.",
             "Give the DataLoader multiprocessing_context=\"forkserver\" or \"spawn\": its workers begin without the "
             "parent's threads and locks. The dataset must then be picklable. With num_workers=0 nothing is forked."},
-    Context{Trouble::kCopiedState, Mark::kPythonFile, "/concurrent/futures/process.py",
+    Context{Problem::kCopiedState, Mark::kPythonFile, "/concurrent/futures/process.py",
             "the executor in process {} then raises BrokenProcessPool for all calls that have no result yet.",
             "Make the executor with ProcessPoolExecutor(mp_context=multiprocessing.get_context(\"forkserver\")), or "
             "\"spawn\": its workers begin without the parent's threads and locks.",
             {Test{"python-lock-orphaned", "python.process_executor.repaired"}}},
-    Context{Trouble::kCopiedState, Mark::kPythonFile, "/gunicorn/arbiter.py",
+    Context{Problem::kCopiedState, Mark::kPythonFile, "/gunicorn/arbiter.py",
             "gunicorn's master, process {}, then starts another worker. The requests that this one has are lost.",
             "If gunicorn runs with --preload, run it without: each worker then loads the application after the fork. "
             "With --preload, start threads and open connections in the server hook post_fork.",
             {},
             true},
-    Context{Trouble::kCopiedState, Mark::kFunction, "uwsgi_",
+    Context{Problem::kCopiedState, Mark::kFunction, "uwsgi_",
             "uWSGI's master, process {}, then starts another worker. The requests that this one has are lost.",
             "Run uWSGI with lazy-apps = true (--lazy-apps): each worker then loads the application after the fork. Or "
             "start threads and open connections in a function with the decorator @postfork of uwsgidecorators.",
             {},
             true},
     Context{
-        Trouble::kCopiedState, Mark::kPythonFile, "/celery/concurrency/prefork.py",
+        Problem::kCopiedState, Mark::kPythonFile, "/celery/concurrency/prefork.py",
         "Celery's pool in process {} then starts another worker. The task of this one fails with WorkerLostError, "
         "or is queued again if task_reject_on_worker_lost says so.",
         "Start threads and open connections in a handler of Celery's signal worker_process_init, which runs in "
         "the child. With `celery worker --pool=threads` nothing is forked.",
         {},
         true},
-    Context{Trouble::kCopiedState, Mark::kPythonFile, "/multiprocessing/pool.py",
+    Context{Problem::kCopiedState, Mark::kPythonFile, "/multiprocessing/pool.py",
             "the Pool in process {0} then starts another worker, but the task of this one is lost. A caller that waits for its "
             "result without a time limit waits for ever: end process {0}, too.",
             "Make the pool with multiprocessing.get_context(\"forkserver\").Pool(), or \"spawn\": its workers begin "
             "without the parent's threads and locks.",
             {Test{"python-lock-orphaned", "python.pool_worker.forkserver"},
              Test{"python-lock-orphaned", "python.pool_worker.spawn"}}},
-    Context{Trouble::kCopiedState, Mark::kPythonFile, "/multiprocessing/process.py",
+    Context{Problem::kCopiedState, Mark::kPythonFile, "/multiprocessing/process.py",
             "join() in process {} then returns, and exitcode is -9. The work of this child is lost.",
             "Make the child with multiprocessing.get_context(\"forkserver\").Process(), or \"spawn\": it begins "
             "without the parent's threads and locks.",
             {Test{"python-lock-orphaned", "python.start_methods.forkserver"},
              Test{"python-lock-orphaned", "python.start_methods.spawn"}}},
-    Context{Trouble::kCopiedState, Mark::kPythonFile, "/asyncio/base_events.py",
+    Context{Problem::kCopiedState, Mark::kPythonFile, "/asyncio/base_events.py",
             "a task in process {} that waits for the end of this child then goes on. The work of the child is lost.",
             "Start the child by asyncio.create_subprocess_exec(): it is a new program, without the locks and threads of "
             "this one.",
             {Test{"python-lock-orphaned", "python.fork_in_loop.repaired"}},
             true},
-    Context{Trouble::kCopiedState, Mark::kModule, "libR.so",
+    Context{Problem::kCopiedState, Mark::kModule, "libR.so",
             "parallel::mclapply() in process {} then returns with a warning, and without the values of this worker.",
             "In R, use parallel::makeCluster() and parLapply() instead of mclapply(): the workers are new processes. Or let "
             "libraries use one thread before the fork: RhpcBLASctl::blas_set_num_threads(1), "
             "RhpcBLASctl::omp_set_num_threads(1), data.table::setDTthreads(1)."},
-    Context{Trouble::kCopiedState, Mark::kModule, "libruby",
+    Context{Problem::kCopiedState, Mark::kModule, "libruby",
             "Process.wait in process {} then returns, or Puma's cluster mode starts another worker. The work of this "
             "child is lost.",
             "In Ruby, start a new program by Process.spawn instead of fork. In Puma, set preload_app! to false, or create "
             "threads and connections in before_worker_boot (on_worker_boot before version 7)."},
-    Context{Trouble::kLostTask, Mark::kFunction, "std::__atomic_futex_unsigned_base::",
+    Context{Problem::kLostTask, Mark::kFunction, "std::__atomic_futex_unsigned_base::",
             "waitpid() in process {} then returns. The work of this child is lost.",
             "In C++, make the pool, or call std::async, in the child: std::thread and std::async run only in the process "
             "that starts them, and a future of the parent is never set in the child.",
             {Test{"lost-thread-pool", "std_thread_pool.repaired"}, Test{"lost-wakeup", "lost_async.repaired"}}},
-    Context{Trouble::kLostTeam, Mark::kModule, "libtorch",
+    Context{Problem::kLostTeam, Mark::kModule, "libtorch",
             "",
             "Let PyTorch use one thread in the child: call torch.set_num_threads(1) there first. In a Pool: "
             "initializer=torch.set_num_threads, initargs=(1,).",
             {Test{"lost-openmp-pool", "python.torch_worker.repaired"}}},
-    Context{Trouble::kFullPipe, Mark::kPythonFile, "/subprocess.py",
+    Context{Problem::kFullPipe, Mark::kPythonFile, "/subprocess.py",
             "Popen.wait() in process {} then returns -9. What the child has not written yet is lost.",
             "Call communicate() instead of Popen.wait(), or subprocess.run(capture_output=True): they read the "
             "output until the child has ended.",
@@ -161,10 +161,10 @@ bool shows(const model::Stack& stack, const Context& context) {
 }
 
 // Returns the stacks that may show the context. For kFullPipe these are the stacks of all waiting threads of the
-// finding's processes. For other kinds of trouble these are the stack of the hanging thread and the stack of the fork.
-std::vector<const model::Stack*> find_stacks(const model::Model& model, const Finding& finding, Trouble trouble) {
+// finding's processes. For other kinds of problem these are the stack of the hanging thread and the stack of the fork.
+std::vector<const model::Stack*> find_stacks(const model::Model& model, const Finding& finding, Problem problem) {
   std::vector<const model::Stack*> stacks;
-  if (trouble != Trouble::kFullPipe) {
+  if (problem != Problem::kFullPipe) {
     // The worker's own stack contains the parent's frames that led to the fork. If the worker's stack is cut off, the
     // stack of the fork still shows these frames.
     stacks.push_back(&finding.stack);
@@ -177,10 +177,11 @@ std::vector<const model::Stack*> find_stacks(const model::Model& model, const Fi
   return stacks;
 }
 
-std::optional<Trouble> find_trouble(const model::Model& model, const Finding& finding) {
+std::optional<Problem> find_problem(const model::Model& model, const Finding& finding) {
   if (!is_hang(finding)) return std::nullopt;
   const model::Process& process = model.processes[finding.process];
-  if (finding.fork && finding.fork->child == process.pid && is_of_copied_state(finding.rule)) return Trouble::kCopiedState;
+  const bool is_of_child = finding.fork && finding.fork->child == process.pid;
+  if (is_of_child && is_of_copied_state(finding.rule)) return Problem::kCopiedState;
   const bool is_of_two = finding.processes.size() == 2;
   if (finding.rule != "pipe-deadlock" || !is_of_two) return std::nullopt;
   const model::Process& parent = model.processes[finding.processes[1]];
@@ -188,19 +189,19 @@ std::optional<Trouble> find_trouble(const model::Model& model, const Finding& fi
     return wait.kind == model::WaitKind::kWaitChild &&
            std::ranges::any_of(wait.wakers, [&](const model::Waker& waker) { return waker.pid == process.pid; });
   });
-  return process.ppid == parent.pid && waits_for_end ? std::optional(Trouble::kFullPipe) : std::nullopt;
+  return process.ppid == parent.pid && waits_for_end ? std::optional(Problem::kFullPipe) : std::nullopt;
 }
 
 bool is_tested(const Context& context, std::string_view rule) {
   return std::ranges::any_of(context.tests, [&](const Test& test) { return test.rule == rule; });
 }
 
-const Context* find_context(const model::Model& model, const Finding& finding, Trouble trouble) {
-  const std::vector<const model::Stack*> stacks = find_stacks(model, finding, trouble);
+const Context* find_context(const model::Model& model, const Finding& finding, Problem problem) {
+  const std::vector<const model::Stack*> stacks = find_stacks(model, finding, problem);
   const bool is_lost_task =
-      trouble == Trouble::kCopiedState && is_of_lost_task(model.processes[finding.process], finding.rule);
+      problem == Problem::kCopiedState && is_of_lost_task(model.processes[finding.process], finding.rule);
   const auto context = std::ranges::find_if(kContexts, [&](const Context& each) {
-    const bool is_about_it = each.trouble == trouble || (is_lost_task && each.trouble == Trouble::kLostTask);
+    const bool is_about_it = each.problem == problem || (is_lost_task && each.problem == Problem::kLostTask);
     return is_about_it && std::ranges::any_of(stacks, [&](const model::Stack* stack) { return shows(*stack, each); });
   });
   return context == kContexts.end() ? nullptr : &*context;
@@ -213,9 +214,9 @@ bool can_be_ended(const model::Process& process) {
 
 // Returns the process that started the hanging process. The framework's code in that process reacts when the user ends
 // the hanging process. Null if the starter has ended, or is no longer the parent.
-const model::Process* find_starter(const model::Model& model, const Finding& finding, Trouble trouble) {
+const model::Process* find_starter(const model::Model& model, const Finding& finding, Problem problem) {
   const model::Process& process = model.processes[finding.process];
-  const std::int32_t starter = trouble == Trouble::kFullPipe ? process.ppid : finding.fork->pid;
+  const std::int32_t starter = problem == Problem::kFullPipe ? process.ppid : finding.fork->pid;
   const auto parent = std::ranges::find(model.processes, starter, &model::Process::pid);
   const bool is_there = starter == process.ppid && parent != model.processes.end() && !has_ended(*parent);
   return is_there ? &*parent : nullptr;
@@ -232,7 +233,7 @@ std::vector<std::int32_t> find_pids_to_end(const model::Model& model, const Find
 }
 
 // Returns "Now: end process 17 (kill -9 17)". If the finding's hang is not certain, the user is asked to judge first.
-std::string tell_whom_to_end(const std::vector<std::int32_t>& pids, const Finding& finding) {
+std::string describe_processes_to_end(const std::vector<std::int32_t>& pids, const Finding& finding) {
   const std::string_view first =
       finding.outcome == Outcome::kHang ? "Now: " : "Now: if you know that nothing ends this wait later, ";
   if (pids.size() == 1) return fmt::format("{0}end process {1} (kill -9 {1})", first, pids.front());
@@ -247,7 +248,7 @@ bool have_parent(const model::Model& model, const Finding& finding, std::int32_t
 
 // Returns a sentence about a process that waits in wait4() for the end of the finding's process; "" if no process does.
 // The waiting process goes on when the user ends the finding's process.
-std::string tell_who_goes_on(const model::Model& model, const Finding& finding) {
+std::string describe_processes_that_continue(const model::Model& model, const Finding& finding) {
   for (const model::Process& process : model.processes) {
     if (process.waits_for == finding.process && process.waits_via == "wait4" && !has_ended(process))
       return fmt::format(" Process {} waits for its end, and then goes on.", process.pid);
@@ -262,12 +263,13 @@ void put_first(std::string text, bool is_tested, Finding& finding) {
 }  // namespace
 
 void add_advice(const model::Model& model, Finding& finding) {
-  const std::optional<Trouble> trouble = find_trouble(model, finding);
+  const std::optional<Problem> problem = find_problem(model, finding);
   const bool is_of_lost_team =
-      trouble == Trouble::kCopiedState && finding.rule == "lost-openmp-pool" && words::is_python(model.processes[finding.process]);
-  if (const Context* const library = is_of_lost_team ? find_context(model, finding, Trouble::kLostTeam) : nullptr)
+      problem == Problem::kCopiedState && finding.rule == "lost-openmp-pool" &&
+      words::is_python(model.processes[finding.process]);
+  if (const Context* const library = is_of_lost_team ? find_context(model, finding, Problem::kLostTeam) : nullptr)
     put_first(std::string(library->remedy), is_tested(*library, finding.rule), finding);
-  const Context* const context = trouble ? find_context(model, finding, *trouble) : nullptr;
+  const Context* const context = problem ? find_context(model, finding, *problem) : nullptr;
   if (context != nullptr) {
     if (context->has_own_workers) {
       std::erase_if(finding.fixes, [](const Fix& fix) {
@@ -280,8 +282,8 @@ void add_advice(const model::Model& model, Finding& finding) {
   const model::Process& process = model.processes[finding.process];
   const bool is_one = finding.processes.size() == 1;
   const model::Process* const starter =
-      context != nullptr && can_be_ended(process) ? find_starter(model, finding, *trouble) : nullptr;
-  if (starter != nullptr && (is_one || *trouble == Trouble::kFullPipe)) {
+      context != nullptr && can_be_ended(process) ? find_starter(model, finding, *problem) : nullptr;
+  if (starter != nullptr && (is_one || *problem == Problem::kFullPipe)) {
     put_first(fmt::format("Now: end process {0} (kill -9 {0}): {1}", process.pid,
                           fmt::format(fmt::runtime(context->then), starter->pid)),
               false, finding);
@@ -292,7 +294,7 @@ void add_advice(const model::Model& model, Finding& finding) {
   const std::vector<std::int32_t> pids = is_certain_enough ? find_pids_to_end(model, finding) : std::vector<std::int32_t>();
   if (pids.empty()) return;
   const bool hangs_by_itself =
-      is_one || trouble == Trouble::kCopiedState || finding.processes.size() == finding.count;
+      is_one || problem == Problem::kCopiedState || finding.processes.size() == finding.count;
   if (!hangs_by_itself) {
     // The processes wait for each other. It may be enough to end one of them.
     if (finding.count == 1 && finding.outcome == Outcome::kHang) {
@@ -302,9 +304,9 @@ void add_advice(const model::Model& model, Finding& finding) {
     }
     return;
   }
-  std::string text = tell_whom_to_end(pids, finding);
+  std::string text = describe_processes_to_end(pids, finding);
   if (is_one) {
-    text += ". Its work is lost." + tell_who_goes_on(model, finding);
+    text += ". Its work is lost." + describe_processes_that_continue(model, finding);
   } else if (starter != nullptr && have_parent(model, finding, starter->pid)) {
     text += ". For each of them: " + fmt::format(fmt::runtime(context->then), starter->pid);
   } else {

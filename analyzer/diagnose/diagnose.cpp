@@ -23,7 +23,7 @@ namespace forksight {
 
 namespace {
 
-int gravity(Outcome outcome) {
+int severity(Outcome outcome) {
   switch (outcome) {
     case Outcome::kHang: return 0;
     case Outcome::kMayHang: return 1;
@@ -61,7 +61,7 @@ std::vector<Finding> merge_equal(std::vector<Finding> all) {
 // the end of a child may run a signal handler, although no process sends a signal. The handler may jump out of the wait
 // for a lock, unlock the lock, or cancel the thread that it interrupted. So this applies to every rule and to every
 // kind of wait.
-void heed_timers(const model::Model& model, std::vector<Finding>& findings) {
+void lower_certainty_for_timers(const model::Model& model, std::vector<Finding>& findings) {
   for (Finding& finding : findings) {
     const auto has_timer = [&](model::ProcessId id) { return model.processes[id].may_be_timed_out; };
     const bool is_proven = is_hang(finding) && finding.harm == Certainty::kProven;
@@ -189,7 +189,7 @@ std::vector<Finding> diagnose(const model::Model& model) {
   // A hang that may be intended is no finding. `forksight why` shows what the process waits for, and what could end the
   // wait.
   std::erase_if(findings, [](const Finding& finding) { return finding.may_be_intended; });
-  heed_timers(model, findings);
+  lower_certainty_for_timers(model, findings);
   for (Finding& finding : findings) finding.fingerprint = fingerprint(model, finding);
   findings = merge_equal(std::move(findings));
   attach_victims(model, findings);
@@ -199,8 +199,8 @@ std::vector<Finding> diagnose(const model::Model& model) {
     add_advice(model, finding);
   }
   std::ranges::stable_sort(findings, [](const Finding& one, const Finding& other) {
-    return std::tuple(-static_cast<int>(one.harm), gravity(one.outcome), -static_cast<int>(one.cause)) <
-           std::tuple(-static_cast<int>(other.harm), gravity(other.outcome), -static_cast<int>(other.cause));
+    return std::tuple(-static_cast<int>(one.harm), severity(one.outcome), -static_cast<int>(one.cause)) <
+           std::tuple(-static_cast<int>(other.harm), severity(other.outcome), -static_cast<int>(other.cause));
   });
   return findings;
 }

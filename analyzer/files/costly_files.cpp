@@ -65,8 +65,8 @@ void limit_data(std::optional<std::uint64_t> most) {
   ::setrlimit(RLIMIT_DATA, &now);
 }
 
-std::map<std::string, Restraint>& restraints() {
-  static std::map<std::string, Restraint> files;
+std::map<std::string, ReadLimit>& read_limits() {
+  static std::map<std::string, ReadLimit> files;
   return files;
 }
 
@@ -87,19 +87,19 @@ void publish(const std::string& path, std::int64_t cpu_ms) {
 
 }  // namespace
 
-Restraint restraint_of(const std::string& path) {
-  const auto found = restraints().find(path);
-  return found == restraints().end() ? Restraint::kNone : found->second;
+ReadLimit read_limit_of(const std::string& path) {
+  const auto found = read_limits().find(path);
+  return found == read_limits().end() ? ReadLimit::kNone : found->second;
 }
 
-bool restrain(const std::string& path) {
-  Restraint& restraint = restraints()[path];
-  if (restraint == Restraint::kNotRead) return false;
-  restraint = static_cast<Restraint>(static_cast<int>(restraint) + 1);
+bool lower_read_limit(const std::string& path) {
+  ReadLimit& restraint = read_limits()[path];
+  if (restraint == ReadLimit::kNotRead) return false;
+  restraint = static_cast<ReadLimit>(static_cast<int>(restraint) + 1);
   return true;
 }
 
-std::size_t count_restrained() { return restraints().size(); }
+std::size_t count_limited_files() { return read_limits().size(); }
 
 void share_work() {
   if (g_shared == nullptr) {

@@ -12,7 +12,7 @@
 
 namespace forksight::files {
 
-enum class Restraint {
+enum class ReadLimit {
   kNone,
   kNoDebug,   // its debug information is not read
   kNoFrames,  // its call frame information is not read either
@@ -20,10 +20,10 @@ enum class Restraint {
 };
 
 // What may be read of the file that a process has mapped from `path`.
-Restraint restraint_of(const std::string& path);
-// Restrains the file further. False if it is not read at all already.
-bool restrain(const std::string& path);
-std::size_t count_restrained();
+ReadLimit read_limit_of(const std::string& path);
+// Lets less be read of the file from now on. False if nothing is read of it already.
+bool lower_read_limit(const std::string& path);
+std::size_t count_limited_files();
 
 // Makes the memory in which the child says what it works on. Call it before the child is made.
 void share_work();

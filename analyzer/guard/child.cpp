@@ -313,7 +313,7 @@ class Watcher {
   std::string find_costly_file() const {
     const files::CurrentWork work = files::current_work();
     const std::chrono::milliseconds most =
-        files::count_restrained() == 0 ? files::kLongestFileWork : files::kLongestFurtherFileWork;
+        files::count_limited_files() == 0 ? files::kLongestFileWork : files::kLongestFurtherFileWork;
     const bool is_long = !work.path.empty() && files::cpu_ms_of(child_) - work.cpu_ms > most.count();
     return is_long ? work.path : std::string();
   }
@@ -435,7 +435,7 @@ Answer run_child(const Work& work, const Options& options) {
     Watcher::End end = Watcher(child, *opener, options).watch(out.read, error.read);
     ::close(out.read);
     ::close(error.read);
-    if (g_may_try_again && !end.costly_file.empty() && files::restrain(end.costly_file)) {
+    if (g_may_try_again && !end.costly_file.empty() && files::lower_read_limit(end.costly_file)) {
       ++costly;
       if (!end.status) abandon(child, kPatience);
       end_opener(*opener, kPatience);

@@ -325,7 +325,7 @@ void Builder::explain_all(std::size_t subject, std::optional<model::ForkId> fork
     if (fork) explain(scene_, lost_, subject, thread, *fork, find_fork_of_loss(*fork));
     if (fork || scene_.subjects[subject].is_forked == false) find_ended_owner(scene_, subject, thread);
   }
-  drop_weaker_guesses(scene_, subject, first_touch);
+  drop_weaker_findings(scene_, subject, first_touch);
 }
 
 void Builder::build() {

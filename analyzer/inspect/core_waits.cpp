@@ -106,7 +106,7 @@ watch::WaitFacts look_up(const image::Image& core, const Paths& modules, const N
 }
 
 // Applies the rules of watch/proof.hpp that need only memory and registers.
-bool is_asleep_for_good(const Numbers& numbers, const proc::ThreadSample& thread, const watch::WaitFacts& facts) {
+bool is_blocked_forever(const Numbers& numbers, const proc::ThreadSample& thread, const watch::WaitFacts& facts) {
   const proc::WaitTarget target = proc::classify(thread);
   if (target.kind == WaitClass::kEnded) return true;
   if (!is_futex(target) || facts.mapping != WordMapping::kPrivate) return false;
@@ -127,7 +127,7 @@ CoreWaits find_core_waits(const image::Image& core) {
   for (const image::Thread& thread : core.threads) {
     threads.push_back(sample_of(thread));
     facts.push_back(look_up(core, modules, numbers, threads.back()));
-    found.all_for_good = found.all_for_good && is_asleep_for_good(numbers, threads.back(), facts.back());
+    found.all_for_good = found.all_for_good && is_blocked_forever(numbers, threads.back(), facts.back());
   }
   const std::vector<bool> in_ring = watch::find_rings(core.pid, threads, facts);
   for (std::size_t index = 0; index < threads.size(); ++index) {

@@ -132,7 +132,7 @@ class Look {
   void note_rest() {
     for (const auto& [key, verdict] : supervisor_.verdicts()) {
       auto rest = least_wait_of(key.pid);
-      if (!rest) rest = proc::resting_time(key.pid);
+      if (!rest) rest = proc::idle_time(key.pid);
       if (rest) rest_[key.pid] = *rest;
     }
   }

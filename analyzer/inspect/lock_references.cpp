@@ -240,7 +240,7 @@ class ReferenceSearch {
   }
 
  private:
-  struct Unmoved {
+  struct UnchangedThread {
     const image::Thread* thread;
     std::uint64_t start;
     std::vector<std::byte> bytes;
@@ -259,7 +259,7 @@ class ReferenceSearch {
 
   // Returns the thread of the parent if the child's memory has the same stack. Then the thread has probably not run
   // since the fork. So its present registers are taken for its registers at the fork.
-  std::optional<Unmoved> find_unmoved(const model::Thread& thread) const {
+  std::optional<UnchangedThread> find_unmoved(const model::Thread& thread) const {
     if (is_parent_absent_ || thread.tid == 0) return std::nullopt;
     const auto now = std::ranges::find(parent_.threads, thread.tid, &image::Thread::tid);
     if (now == parent_.threads.end() || now->has_ended || !now->registers) return std::nullopt;
@@ -271,7 +271,7 @@ class ReferenceSearch {
     const std::size_t size = std::min(bytes.size(), parents.size());
     if (size == 0 || !std::equal(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size), parents.begin()))
       return std::nullopt;
-    return Unmoved{&*now, sp, std::move(bytes)};
+    return UnchangedThread{&*now, sp, std::move(bytes)};
   }
 
   // True if a thread that the child has started since the fork uses the stack of the lost thread, or used that stack

@@ -72,7 +72,7 @@ void drop_repeated(Scene& scene, std::size_t first_touch) {
 
 }  // namespace
 
-void drop_weaker_guesses(Scene& scene, std::size_t subject, std::size_t first_touch) {
+void drop_weaker_findings(Scene& scene, std::size_t subject, std::size_t first_touch) {
   drop_repeated(scene, first_touch);
   auto& touches = scene.model.touches;
   const auto begin = touches.begin() + static_cast<std::ptrdiff_t>(first_touch);

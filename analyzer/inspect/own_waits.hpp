@@ -17,6 +17,6 @@ std::int32_t find_own_holder(const Scene& scene, std::size_t subject, const Stuc
 // first. Drops the touches that are only guesses, if there is a better explanation: a touch that proves why the process
 // hangs, or a deadlock of its own threads. If the child's first thread has a touch, also drops the guesses about the
 // other threads, because only the first thread existed at the fork.
-void drop_weaker_guesses(Scene& scene, std::size_t subject, std::size_t first_touch);
+void drop_weaker_findings(Scene& scene, std::size_t subject, std::size_t first_touch);
 
 }  // namespace forksight::inspect

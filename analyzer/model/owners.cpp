@@ -15,8 +15,8 @@ namespace forksight::model {
 namespace {
 
 constexpr std::array kOwners{
-#define FORKSIGHT_OWNER(id, key, name, libraries, starts, frames, fate, measured, fix) \
-  OwnerInfo{Owner::id, key, name, libraries, starts, frames, OwnerFate::fate, measured, fix},
+#define FORKSIGHT_OWNER(id, key, name, libraries, starts, frames, at_fork, measured, fix) \
+  OwnerInfo{Owner::id, key, name, libraries, starts, frames, PoolAtFork::at_fork, measured, fix},
 #include "model/owners.def"
 };
 
@@ -26,7 +26,7 @@ constexpr OwnerInfo kNobody{Owner::kUnknown,
                             "",
                             "",
                             "",
-                            OwnerFate::kLost,
+                            PoolAtFork::kLost,
                             "",
                             "Start the threads anew in the child (pthread_atfork() child handler), or fork before they "
                             "are started."};
@@ -120,13 +120,13 @@ Owner find_owner(const Thread& thread, const Stack& runs) {
 
 PoolState find_pool_state(const ThreadPool& pool, const Fork& fork, std::span<const AtforkHandlers> handlers) {
   if (pool.threads.empty()) return PoolState::kHandled;
-  switch (info_of(pool.owner).fate) {
-    case OwnerFate::kRebuilds: return PoolState::kRebuilds;
-    case OwnerFate::kRebuildsByHandler:
+  switch (info_of(pool.owner).at_fork) {
+    case PoolAtFork::kRebuilds: return PoolState::kRebuilds;
+    case PoolAtFork::kRebuildsByHandler:
       return fork.is_inferred || has_child_handler(handlers, pool.library) ? PoolState::kRebuilds : PoolState::kLost;
-    case OwnerFate::kUnneeded: return PoolState::kHandled;
-    case OwnerFate::kHandles: return fork.is_inferred ? PoolState::kHandled : PoolState::kLost;
-    case OwnerFate::kLost: break;
+    case PoolAtFork::kUnneeded: return PoolState::kHandled;
+    case PoolAtFork::kHandles: return fork.is_inferred ? PoolState::kHandled : PoolState::kLost;
+    case PoolAtFork::kLost: break;
   }
   return PoolState::kLost;
 }

@@ -14,12 +14,12 @@ struct ThreadPool;
 enum class PoolState;
 
 enum class Owner {
-#define FORKSIGHT_OWNER(id, key, name, libraries, starts, frames, fate, measured, fix) id,
+#define FORKSIGHT_OWNER(id, key, name, libraries, starts, frames, at_fork, measured, fix) id,
 #include "model/owners.def"
   kUnknown,  // a thread of the program itself, or of a library that is not in the table
 };
 
-enum class OwnerFate { kLost, kHandles, kRebuilds, kRebuildsByHandler, kUnneeded };
+enum class PoolAtFork { kLost, kHandles, kRebuilds, kRebuildsByHandler, kUnneeded };
 
 struct OwnerInfo {
   Owner owner;
@@ -28,7 +28,7 @@ struct OwnerInfo {
   const char* libraries;
   const char* starts;
   const char* frames;
-  OwnerFate fate;
+  PoolAtFork at_fork;
   const char* measured;
   const char* fix;
 };
@@ -48,7 +48,7 @@ bool spins_for_team(Owner owner);
 // general (owners.def), it is the innermost other library on the stack that made the thread.
 std::string_view find_owning_library(const Thread& thread);
 
-// Returns what became of one pool of the fork, according to the fate that owners.def gives for its owner.
+// Returns what happened to one pool at the fork, according to what owners.def says about its owner.
 // `pool.threads` are the threads that existed after all prepare handlers. If the fork is inferred, they are the threads
 // that the parent has now. `handlers`: all handlers that a trace lists. A pool without threads is handled. If a
 // library's prepare handler should have ended the pool, but threads are left, the pool is lost. In an inferred fork,

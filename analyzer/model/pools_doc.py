@@ -33,7 +33,7 @@ two times: when `fork()` was entered, and when all prepare handlers had run. A p
 |---|---|---|---|---|---|---|---|
 """
 
-FATES = {
+AT_FORK = {
     "kLost": "nothing: the pool is lost",
     "kHandles": "ends an idle pool before the fork, makes it anew in parent and child",
     "kRebuilds": "makes it anew in the child",
@@ -66,8 +66,8 @@ def page(definition):
         text = file.read()
     general = " or ".join(patterns(arguments[0]) for arguments in entries(text, "FORKSIGHT_GENERAL"))
     rows = []
-    for _, key, name, libraries, starts, frames, fate, measured, fix in entries(text, "FORKSIGHT_OWNER"):
-        columns = (f"`{key}`", name, patterns(libraries), patterns(starts), patterns(frames), FATES[fate], measured, fix)
+    for _, key, name, libraries, starts, frames, at_fork, measured, fix in entries(text, "FORKSIGHT_OWNER"):
+        columns = (f"`{key}`", name, patterns(libraries), patterns(starts), patterns(frames), AT_FORK[at_fork], measured, fix)
         rows.append("| " + " | ".join(columns) + " |")
     return HEAD.format(general=general) + "\n".join(rows) + "\n"
 

@@ -125,7 +125,7 @@ std::optional<double> parse_last_run(std::string_view text) {
   return value;
 }
 
-std::optional<std::chrono::milliseconds> resting_time(std::int32_t pid) {
+std::optional<std::chrono::milliseconds> idle_time(std::int32_t pid) {
   std::optional<std::chrono::milliseconds> least;
   for (const std::int32_t tid : list_numbers(proc_path(pid, "task")).numbers) {
     const auto rested = time_since_run(pid, tid);
@@ -135,7 +135,7 @@ std::optional<std::chrono::milliseconds> resting_time(std::int32_t pid) {
   return least;
 }
 
-std::optional<std::chrono::milliseconds> resting_time(std::int32_t pid, std::int32_t tid) {
+std::optional<std::chrono::milliseconds> idle_time(std::int32_t pid, std::int32_t tid) {
   return time_since_run(pid, tid);
 }
 

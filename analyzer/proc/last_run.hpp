@@ -14,8 +14,8 @@ namespace forksight::proc {
 std::optional<double> parse_last_run(std::string_view text);
 
 // Returns for how long no thread of the process has run; nullopt if the kernel does not show this.
-std::optional<std::chrono::milliseconds> resting_time(std::int32_t pid);
+std::optional<std::chrono::milliseconds> idle_time(std::int32_t pid);
 // Returns for how long one thread has not run; nullopt if the kernel does not show this.
-std::optional<std::chrono::milliseconds> resting_time(std::int32_t pid, std::int32_t tid);
+std::optional<std::chrono::milliseconds> idle_time(std::int32_t pid, std::int32_t tid);
 
 }  // namespace forksight::proc

@@ -71,7 +71,7 @@ std::vector<std::string_view> split_lines(std::string_view text) {
 
 class Layout {
  public:
-  explicit Layout(const Paper& paper) : page_(paper) {}
+  explicit Layout(const PageOptions& paper) : page_(paper) {}
 
   void add(std::string_view line) {
     if (line.starts_with("```")) {
@@ -137,7 +137,7 @@ class Layout {
 
 }  // namespace
 
-std::string render_markdown(std::string_view text, const Paper& paper) {
+std::string render_markdown(std::string_view text, const PageOptions& paper) {
   Layout layout(paper);
   for (const std::string_view line : split_lines(text)) layout.add(line);
   return layout.take();

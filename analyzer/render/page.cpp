@@ -32,7 +32,7 @@ std::string_view escape_of(Style style) {
 
 }  // namespace
 
-Page::Page(const Paper& paper)
+Page::Page(const PageOptions& paper)
     : colour_(paper.colour),
       link_host_(paper.colour ? paper.link_host : std::nullopt),
       is_narrow_(paper.columns.value_or(kColumns) < kNarrow),
@@ -168,7 +168,7 @@ void Page::row(const Row& row) {
   end_line();
 }
 
-void Page::aside(std::string_view text) {
+void Page::add_note(std::string_view text) {
   pad(kRowIndent);
   flow(Style::kFaint, printable(text), kRowIndent + 1);
   end_line();

@@ -13,7 +13,7 @@ namespace forksight::render {
 enum class Style { kPlain, kBold, kBad, kWarn, kGood, kFaint };
 
 // What is known about the output to which the text is written.
-struct Paper {
+struct PageOptions {
   bool colour = false;
   // The number of columns, from the terminal or from COLUMNS. If it is not known, text wraps at 100 columns. Then
   // headlines are not wrapped, so that each headline can be understood alone in a log.
@@ -33,7 +33,7 @@ struct Row {
 // Lays out a report. A word that is wider than the page is not cut, so that users can copy long paths.
 class Page {
  public:
-  explicit Page(const Paper& paper);
+  explicit Page(const PageOptions& paper);
 
   // Adds a headline. It is not wrapped if the width of the page is not known.
   void headline(Style style, std::string_view text);
@@ -53,7 +53,7 @@ class Page {
   // Adds "      name            place note" in two columns. If the page is too narrow, adds several lines.
   void row(const Row& row);
   // Adds "      (text)", faint. This stands for rows that are left out.
-  void aside(std::string_view text);
+  void add_note(std::string_view text);
 
   std::string take() { return std::move(out_); }
 

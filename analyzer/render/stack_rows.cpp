@@ -75,7 +75,8 @@ void fold(Page& page, Frames frames) {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < counts.size() && i < kMostNames; ++i) names.push_back(counts[i].first);
   const std::string rest = counts.size() > kMostNames ? fmt::format(" and {} more", counts.size() - kMostNames) : "";
-  page.aside(fmt::format("({} of {}{})", words::count(frames.size(), "frame", "frames"), fmt::join(names, ", "), rest));
+  page.add_note(
+      fmt::format("({} of {}{})", words::count(frames.size(), "frame", "frames"), fmt::join(names, ", "), rest));
 }
 
 bool is_own(const model::Frame& frame) {
@@ -135,7 +136,7 @@ void add_stack(Page& page, const model::Stack& stack, const TextOptions& options
     while (i < end && !is_shown[i]) ++i;
     fold(page, frames.subspan(first, i - first));
   }
-  if (stack.cut) page.aside("(outer frames were not recorded)");
+  if (stack.cut) page.add_note("(outer frames were not recorded)");
 }
 
 }  // namespace forksight::render

@@ -86,7 +86,7 @@ class TextReport {
     page_.headline(style_of(finding), fmt::format("{}. {}: {}{}", number, kind_of(finding), finding.rule, times));
     page_.headline(Style::kBold, finding.summary);
     page_.blank();
-    sufferer(finding);
+    affected_process(finding);
     culprit(finding);
     if (finding.fork && finding.fork->stack.known()) {
       page_.labelled("Forked", fmt::format("by process {}:", finding.fork->pid));
@@ -140,7 +140,7 @@ class TextReport {
         model_.processes, [&](const model::Process& process) { return process.host != model_.processes.front().host; });
   }
 
-  void sufferer(const Finding& finding) {
+  void affected_process(const Finding& finding) {
     const model::Process& process = model_.processes[finding.process];
     const std::string_view program = words::base_name(process.exe);
     const bool is_first = finding.tid == process.pid;

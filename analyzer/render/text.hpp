@@ -13,7 +13,7 @@
 
 namespace forksight::render {
 
-struct TextOptions : Paper {
+struct TextOptions : PageOptions {
   bool full = false;          // shows every frame of every stack
   std::filesystem::path cwd;  // a path below this folder is shown relative to it; empty: paths are not changed
 };

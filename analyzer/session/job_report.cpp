@@ -105,7 +105,7 @@ void JobReport::tell(const model::Model& model, const std::vector<Finding>& find
   if (!sentences.empty()) text += render::render_waits(model, find_unexplained_processes(model, findings), how);
   if (const std::string limits = render::render_limits(model.limits, how); !limits.empty()) text += "\n" + limits;
   text_ += text;
-  complain(write(document_, render::render_json(model, findings)));
+  report_error(write(document_, render::render_json(model, findings)));
   has_document_ = true;
   if (has_reported_hang_) write_junit(render::JobState::kFailed, first_reason_);
   add_summary(has_reported_hang_ ? "the job hangs" : "findings", text);
@@ -151,16 +151,16 @@ void JobReport::end(int status, std::chrono::duration<double> time) {
 void JobReport::write_junit(render::JobState state, const std::string& message) {
   if (options_.job->junit.empty()) return;
   const render::JobCase job{join(options_.command), seconds_, state, message, text_};
-  complain(write(options_.job->junit, render::render_junit(job)));
+  report_error(write(options_.job->junit, render::render_junit(job)));
 }
 
-void JobReport::complain(const std::string& problem) {
+void JobReport::report_error(const std::string& problem) {
   if (!problem.empty()) put(render::render_line("forksight: error: " + problem, render::options_for(STDERR_FILENO)));
 }
 
 void JobReport::add_summary(const std::string& headline, const std::string& text) {
   const std::string file = read_variable("GITHUB_STEP_SUMMARY");
-  if (!file.empty()) complain(append(file, render::render_step_summary(headline, text)));
+  if (!file.empty()) report_error(append(file, render::render_step_summary(headline, text)));
 }
 
 }  // namespace forksight

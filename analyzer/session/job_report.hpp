@@ -54,7 +54,7 @@ class JobReport {
 
  private:
   void write_junit(render::JobState state, const std::string& message);
-  void complain(const std::string& problem);
+  void report_error(const std::string& problem);
   void add_summary(const std::string& headline, const std::string& text);
 
   const RunOptions& options_;

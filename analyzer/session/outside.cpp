@@ -91,7 +91,7 @@ model::Model with_traced_forks(const model::Model& seen, const model::Model& tra
 
 // Removes those guesses that are about the processes of `kept` and that explain less than the finding of `kept`. If
 // such a guess is also about other processes, removes nothing and returns false.
-bool displace_guesses(const KeptFinding& kept, const model::Model& model, std::vector<Finding>& findings) {
+bool replace_weaker_findings(const KeptFinding& kept, const model::Model& model, std::vector<Finding>& findings) {
   const auto is_of_kept = [&](model::ProcessId id) {
     return std::ranges::any_of(kept.processes,
                                [&](const model::Process& one) { return is_same(model.processes[id], one); });
@@ -147,7 +147,7 @@ void OutsideFindings::add_to(model::Model& model, std::vector<Finding>& findings
       unexplained.push_back(&kept);
   }
   for (const KeptFinding* const kept : unexplained) {
-    if (!displace_guesses(*kept, model, findings)) continue;
+    if (!replace_weaker_findings(*kept, model, findings)) continue;
     Finding finding = kept->finding;
     finding.processes.clear();
     for (const model::Process& process : kept->processes) finding.processes.push_back(find_or_add(model, process));

@@ -89,8 +89,8 @@ void write_all(int descriptor, const std::string& text) {
 }
 
 // Returns the descendants of this process that do not belong to a living worker.
-std::vector<pid_t> find_strays(const std::vector<Worker>& workers) {
-  std::vector<pid_t> strays;
+std::vector<pid_t> find_leftover_processes(const std::vector<Worker>& workers) {
+  std::vector<pid_t> leftover;
   for (const pid_t pid : find_descendants()) {
     pid_t top = pid;
     const auto is_worker = [&](pid_t one) {
@@ -101,9 +101,9 @@ std::vector<pid_t> find_strays(const std::vector<Worker>& workers) {
       if (!stat || stat->ppid == ::getpid()) break;
       top = stat->ppid;
     }
-    if (!is_worker(top)) strays.push_back(pid);
+    if (!is_worker(top)) leftover.push_back(pid);
   }
-  return strays;
+  return leftover;
 }
 
 class Runner {
@@ -229,7 +229,7 @@ class Runner {
     CaseResult& result = run_.results[worker.index];
     result.seconds = std::chrono::duration<double>(Clock::now() - worker.started).count();
     if (!read_result(worker.text, result)) {
-      end_strays();
+      end_leftover_processes();
       result.state = State::kRed;
       result.lines.push_back(
           fmt::format("the process that judges it ended with wait status {:#x} and without a result", status));
@@ -241,11 +241,11 @@ class Runner {
     finish(worker.index, result.state);
   }
 
-  void end_strays() {
+  void end_leftover_processes() {
     const Clock::time_point give_up = Clock::now() + kGrace;
-    for (auto strays = find_strays(workers_); !strays.empty() && Clock::now() < give_up;
-         strays = find_strays(workers_)) {
-      for (const pid_t pid : strays) {
+    for (auto leftover = find_leftover_processes(workers_); !leftover.empty() && Clock::now() < give_up;
+         leftover = find_leftover_processes(workers_)) {
+      for (const pid_t pid : leftover) {
         ::kill(pid, SIGKILL);
         ::waitpid(pid, nullptr, WNOHANG);  // no effect if the stray still runs, or has another parent
       }

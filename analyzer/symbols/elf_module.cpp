@@ -84,10 +84,10 @@ void ElfModule::add_limit(std::string sentence) {
 std::string ElfModule::find_fault(int fd) {
   const auto tables = files::read_tables(fd);
   if (!tables) return tables.error();
-  if (const files::Restraint restraint = files::restraint_of(path_); restraint != files::Restraint::kNone) {
+  if (const files::ReadLimit restraint = files::read_limit_of(path_); restraint != files::ReadLimit::kNone) {
     is_restrained_ = true;
     may_read_debug_ = false;
-    may_read_frames_ = restraint == files::Restraint::kNoDebug;
+    may_read_frames_ = restraint == files::ReadLimit::kNoDebug;
     for (std::size_t i = 0; i < tables->sections.size(); ++i) {
       const files::ElfSection& section = tables->sections[i];
       if (section.name == ".gnu_debugdata" || section.unpacked_size > 0) hidden_sections_.push_back(i);
@@ -220,7 +220,7 @@ Result<std::unique_ptr<ElfModule>> ElfModule::open(const Module& module) {
   const std::string& path = module.path;
   const std::vector<std::uint8_t>& build_id = module.build_id;
   const std::string& file = module.file.empty() ? path : module.file;
-  if (files::restraint_of(path) == files::Restraint::kNotRead) {
+  if (files::read_limit_of(path) == files::ReadLimit::kNotRead) {
     return Error{fmt::format("{}: reading it took too much time or memory, or failed: its frames have no names", path)};
   }
   const files::FileWork work(path);

@@ -199,7 +199,7 @@ bool has_another_call(AddressSpace& space, const RawFrame& callee, const RawFram
 // `lock` in "lock(a); lock(b);" is a wrapper, the second call leaves the same frames as the first call. Only the return
 // address in their caller differs. So the line of the wrapper's caller is known only if the caller makes just one such
 // call.
-void doubt_lines(AddressSpace& space, Walk& walk) {
+void mark_lines_uncertain(AddressSpace& space, Walk& walk) {
   for (std::size_t i = 0; i + 1 < walk.frames.size(); ++i) {
     const RawFrame& frame = walk.frames[i];
     const auto function = function_of(space, frame);
@@ -218,7 +218,7 @@ Walk walk_frozen(AddressSpace& space, const Registers& innermost, const StackByt
   Unwinder unwinder(space);
   Walk plain = unwinder.walk(innermost, stack, true);
   if (is_complete(plain, is_cut) && !has_refuted_link(space, plain.frames)) {
-    doubt_lines(space, plain);
+    mark_lines_uncertain(space, plain);
     return plain;
   }
 
@@ -229,7 +229,7 @@ Walk walk_frozen(AddressSpace& space, const Registers& innermost, const StackByt
   while (kept < plain.frames.size() && check_link(space, plain.frames[kept - 1], plain.frames[kept]) == Link::kProved) {
     result.frames.push_back(plain.frames[kept++]);
   }
-  doubt_lines(space, result);
+  mark_lines_uncertain(space, result);
   Resync resync(space, unwinder, stack, is_cut);
   for (std::size_t last = kept; last-- > 0;) {
     for (const std::uint64_t cfa :

@@ -148,7 +148,7 @@ class Search {
     waiter.wait.wakers.clear();
     waiter.wait.wakers_known = false;
     if (fd >= 0) waiter.wait.fd = fd;
-    const auto slept = proc::resting_time(waiter.pid, thread.tid);
+    const auto slept = proc::idle_time(waiter.pid, thread.tid);
     if (slept) waiter.wait.for_ms = static_cast<std::uint64_t>(slept->count());
     if (!is_asleep && target.kind != proc::WaitClass::kTraced) return plan;
     waiter.wait.target = describe_target(reader_, waiter.pid, thread, facts);

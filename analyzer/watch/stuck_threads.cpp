@@ -68,7 +68,7 @@ enum class Look {
 // has checked the GIL at least once since it was first seen in its wait. If the interpreter were ending, the waiting
 // thread would have ended at that check. The check happens under the mutex under which the GIL changes its holder. So a
 // thread that checks the GIL and waits on is not itself the holder.
-Look look_for_gil_wait(std::int32_t pid, FutexLookup& lookup, std::int32_t tid, GilSightings& seen) {
+Look look_for_gil_wait(std::int32_t pid, FutexLookup& lookup, std::int32_t tid, GilObservations& seen) {
   bool refused = false;
   const auto call = proc::read_call(pid, tid, refused);
   if (!call) return Look::kElsewhere;
@@ -80,7 +80,7 @@ Look look_for_gil_wait(std::int32_t pid, FutexLookup& lookup, std::int32_t tid, 
   if (!is_wait_for_gil(facts)) return Look::kMayBeGil;
   const auto known = seen.by_tid.find(tid);
   if (known != seen.by_tid.end() && is_same_gil(known->second.facts, facts)) {
-    GilSightings::Sighting& sighting = known->second;
+    GilObservations::Observation& sighting = known->second;
     if (sample->status.voluntary > sighting.voluntary) sighting.is_confirmed = true;
     sighting.latest = std::move(*sample);
     return sighting.is_confirmed ? Look::kSeen : Look::kMayBeGil;
@@ -95,7 +95,7 @@ Look look_for_gil_wait(std::int32_t pid, FutexLookup& lookup, std::int32_t tid, 
 // that was seen to wait for a GIL, until each of them is confirmed. Sets the facts of these threads. Sets
 // `seen.is_open` if the patience ended before that.
 void follow_gil_waits(std::int32_t pid, FutexLookup& lookup, const proc::Round& round, std::vector<WaitFacts>& facts,
-                      GilSightings& seen, const Patience& patience) {
+                      GilObservations& seen, const Patience& patience) {
   constexpr std::chrono::milliseconds kBetween{1};  // Python's default time between two checks of the GIL is 5 ms
   if (seen.by_tid.empty()) seen.before = round.threads;
   std::set<std::int32_t> owners;
@@ -167,7 +167,7 @@ std::vector<bool> find_rings(std::int32_t pid, const std::vector<proc::ThreadSam
   return stuck;
 }
 
-StuckThreads find_stuck_threads(std::int32_t pid, GilSightings& seen, const Patience& patience) {
+StuckThreads find_stuck_threads(std::int32_t pid, GilObservations& seen, const Patience& patience) {
   StuckThreads stuck;
   seen.is_open = false;
   bool refused = false;

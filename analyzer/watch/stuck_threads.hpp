@@ -17,7 +17,7 @@
 //
 // On a busy machine, a thread that waits for the GIL needs much time to get a processor for its check. It is then
 // rarely seen in its sleep. For the proof, it need not be seen there at every search: what earlier searches saw of it
-// stays true as long as the other threads of the ring have not run. GilSightings keeps what earlier searches saw.
+// stays true as long as the other threads of the ring have not run. GilObservations keeps what earlier searches saw.
 #pragma once
 
 #include <chrono>
@@ -39,15 +39,15 @@ struct StuckThreads {
 };
 
 // What successive searches of one process saw of its threads that wait for a GIL.
-struct GilSightings {
-  struct Sighting {
+struct GilObservations {
+  struct Observation {
     WaitFacts facts;
     std::uint64_t voluntary = 0;  // the thread's voluntary context switches, read after the facts
     bool is_confirmed = false;    // the thread has checked the GIL since then, and waits again
     proc::ThreadSample latest;    // the latest sample in which the thread waited for the GIL
   };
   std::vector<proc::ThreadSample> before;  // samples of all threads, taken before all sightings
-  std::map<std::int32_t, Sighting> by_tid;
+  std::map<std::int32_t, Observation> by_tid;
   // The latest search decided nothing, because it did not see a thread in its sleep. The next search may see it there.
   bool is_open = false;
 };
@@ -71,6 +71,6 @@ bool are_still_stuck(std::int32_t pid, const StuckThreads& stuck);
 // Finds the stuck threads. It does not stop the process, and changes nothing in it. If no thread waits for a lock or a
 // join, this costs two small reads for each thread. `seen` must be empty, or be what the previous search of the same
 // process left there.
-StuckThreads find_stuck_threads(std::int32_t pid, GilSightings& seen, const Patience& patience);
+StuckThreads find_stuck_threads(std::int32_t pid, GilObservations& seen, const Patience& patience);
 
 }  // namespace forksight::watch

@@ -390,7 +390,7 @@ void Supervisor::conclude(const std::vector<std::int32_t>& suspects) {
   const std::vector<ProcessJudgement> judgements = judge_threads(processes);
   std::vector<bool> has_way_out;
   for (const std::int32_t pid : pids) has_way_out.push_back(watched_.at(pid).proof->handlers != 0);
-  const auto rescuers = find_rescuers(processes, has_way_out);
+  const auto rescuers = find_nearest_ways_out(processes, has_way_out);
   std::set<std::int32_t> lasting;
   for (std::size_t node = 0; node < pids.size(); ++node) {
     if (judgements[node].state != StuckState::kAwake && !rescuers[node]) lasting.insert(pids[node]);
@@ -401,7 +401,7 @@ void Supervisor::conclude(const std::vector<std::int32_t>& suspects) {
     const bool may_hear_of_child = (proof.handlers & kChildSignal) != 0 && has_child_beside(pid, lasting);
     is_timed.push_back(proof.timed != 0 || may_hear_of_child);
   }
-  const auto timed_rescuers = find_rescuers(processes, is_timed);
+  const auto timed_rescuers = find_nearest_ways_out(processes, is_timed);
   for (std::size_t node = 0; node < pids.size(); ++node) {
     const ProcessJudgement& judgement = judgements[node];
     if (judgement.state == StuckState::kAwake) {

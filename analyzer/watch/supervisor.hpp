@@ -127,7 +127,7 @@ class Supervisor {
   };
 
   struct GilSearch {
-    GilSightings seen;
+    GilObservations seen;
     Clock::time_point since;  // successive searches have decided nothing since that time
   };
 

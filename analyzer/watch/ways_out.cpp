@@ -142,8 +142,8 @@ std::string name_signals(std::uint64_t signals) {
   return text;
 }
 
-std::vector<std::optional<std::size_t>> find_rescuers(const std::vector<ProcessWaits>& processes,
-                                                      const std::vector<bool>& has_one) {
+std::vector<std::optional<std::size_t>> find_nearest_ways_out(const std::vector<ProcessWaits>& processes,
+                                                              const std::vector<bool>& has_one) {
   std::unordered_map<std::int32_t, std::size_t> by_pid;
   for (std::size_t at = 0; at < processes.size(); ++at) by_pid.emplace(processes[at].pid, at);
   std::vector<std::vector<std::size_t>> waiters(processes.size());

@@ -65,7 +65,7 @@ std::string name_signals(std::uint64_t signals);
 // a way out itself. A process that has a way out gets its own index. Any other process gets the index of the nearest
 // process with a way out that could wake it, directly or through other processes. nullopt: there is none. The result is
 // parallel to `processes`.
-std::vector<std::optional<std::size_t>> find_rescuers(const std::vector<ProcessWaits>& processes,
-                                                      const std::vector<bool>& has_one);
+std::vector<std::optional<std::size_t>> find_nearest_ways_out(const std::vector<ProcessWaits>& processes,
+                                                              const std::vector<bool>& has_one);
 
 }  // namespace forksight::watch

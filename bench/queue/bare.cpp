@@ -70,7 +70,7 @@ void wait_until(Sleeper& sleeper, unsigned spin_us, Condition is_met) {
     using clock = std::chrono::steady_clock;
     const auto end = clock::now() + std::chrono::microseconds(spin_us);
     for (unsigned round = 1; spin_us == kSpinsForEver || round % 16 != 0 || clock::now() < end; ++round) {
-      relax();
+      pause_cpu();
       if (is_met()) return;
     }
   }

@@ -51,7 +51,7 @@ class Iceoryx final : public Transport {
       auto got = in_->take();
       if (!got.has_error()) return held_ = got.value();
       if (polls_) {
-        relax();
+        pause_cpu();
       } else {
         (void)waits_->wait();
       }

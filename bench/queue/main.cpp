@@ -55,14 +55,14 @@ std::uint64_t sum(const void* at, std::size_t bytes) {
 
 // Two pipes for control messages, which are not measured. The first process says how many messages it sends next. The
 // second process confirms that they have arrived.
-struct Talk {
+struct PipePair {
   int there[2], back[2];
-  Talk() {
+  PipePair() {
     must(pipe(there), "pipe");
     must(pipe(back), "pipe");
   }
   static void tell(int fd, std::uint64_t what) { must(write(fd, &what, sizeof what), "write"); }
-  static std::uint64_t hear(int fd) {
+  static std::uint64_t receive_number(int fd) {
     std::uint64_t what = 0;
     if (read(fd, &what, sizeof what) != static_cast<ssize_t>(sizeof what)) _exit(0);
     return what;
@@ -70,13 +70,13 @@ struct Talk {
 };
 
 // The second process runs this function. It echoes messages, or only receives them, until the first process is done.
-void serve(Transport& over, const Options& options, const Talk& talk) {
+void serve(Transport& over, const Options& options, const PipePair& pipe_pair) {
   pin(options.cpu[1]);
   over.join(Side::kSecond);
-  Talk::tell(talk.back[1], 0);
+  PipePair::tell(pipe_pair.back[1], 0);
   std::uint64_t value = 0;
   for (;;) {
-    const std::uint64_t count = Talk::hear(talk.there[0]);
+    const std::uint64_t count = PipePair::receive_number(pipe_pair.there[0]);
     if (count == 0) return;
     for (std::uint64_t i = 0; i < count; ++i) {
       const void* const got = over.receive();
@@ -94,13 +94,14 @@ void serve(Transport& over, const Options& options, const Talk& talk) {
         over.release();
       }
     }
-    Talk::tell(talk.back[1], value);
+    PipePair::tell(pipe_pair.back[1], value);
   }
 }
 
 // Returns the seconds that `count` messages take.
-double batch(Transport& over, const Options& options, const Talk& talk, std::uint64_t count, std::uint64_t& value) {
-  Talk::tell(talk.there[1], count);
+double batch(Transport& over, const Options& options, const PipePair& pipe_pair, std::uint64_t count,
+             std::uint64_t& value) {
+  PipePair::tell(pipe_pair.there[1], count);
   const auto start = clock::now();
   for (std::uint64_t i = 0; i < count; ++i) {
     void* const at = over.loan();
@@ -116,23 +117,24 @@ double batch(Transport& over, const Options& options, const Talk& talk, std::uin
       over.release();
     }
   }
-  if (Talk::hear(talk.back[0]) != value) fail("messages are missing");
+  if (PipePair::receive_number(pipe_pair.back[0]) != value) fail("messages are missing");
   return std::chrono::duration<double>(clock::now() - start).count();
 }
 
 // Returns the seconds for a message: the median of nine batches. Each batch takes about a ninth of Options::seconds.
-double measure(Transport& over, const Options& options, const Talk& talk) {
+double measure(Transport& over, const Options& options, const PipePair& pipe_pair) {
   std::uint64_t value = 0, count = 2 * options.shape.depth;
   // The first batch is not measured, because it touches every buffer for the first time.
-  double took = batch(over, options, talk, count, value);
-  for (took = batch(over, options, talk, count, value); took < options.seconds / 36;) {
+  double took = batch(over, options, pipe_pair, count, value);
+  for (took = batch(over, options, pipe_pair, count, value); took < options.seconds / 36;) {
     count *= 2;
-    took = batch(over, options, talk, count, value);
+    took = batch(over, options, pipe_pair, count, value);
   }
   count =
       std::max(std::uint64_t{2}, static_cast<std::uint64_t>(static_cast<double>(count) * options.seconds / 9 / took));
   std::vector<double> batches;
-  for (int i = 0; i < 9; ++i) batches.push_back(batch(over, options, talk, count, value) / static_cast<double>(count));
+  for (int i = 0; i < 9; ++i)
+    batches.push_back(batch(over, options, pipe_pair, count, value) / static_cast<double>(count));
   std::ranges::nth_element(batches, batches.begin() + 4);
   return batches[4];
 }
@@ -147,25 +149,25 @@ std::unique_ptr<Transport> make(std::string_view name) {
 int measure_pair(const Options& options) {
   auto over = make(options.transport);
   over->prepare(options.shape);
-  const Talk talk;
+  const PipePair pipe_pair;
   const pid_t parent = getpid();
   const pid_t child = static_cast<pid_t>(must(fork(), "fork"));
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
-    close(talk.there[1]);
+    close(pipe_pair.there[1]);
     {
       const auto own = std::move(over);
-      serve(*own, options, talk);
+      serve(*own, options, pipe_pair);
     }
     std::exit(0);
   }
-  close(talk.back[1]);
+  close(pipe_pair.back[1]);
   pin(options.cpu[0]);
   over->join(Side::kFirst);
-  Talk::hear(talk.back[0]);
-  const double value = measure(*over, options, talk);
-  Talk::tell(talk.there[1], 0);
+  PipePair::receive_number(pipe_pair.back[0]);
+  const double value = measure(*over, options, pipe_pair);
+  PipePair::tell(pipe_pair.there[1], 0);
   waitpid(child, nullptr, 0);
   std::printf("{\"value\": %.9g}\n", value);
   return 0;

@@ -70,7 +70,7 @@ long must(long got, std::string_view what);
 // Returns memory of zeros that forked processes share.
 void* shared_memory(std::size_t bytes);
 
-inline void relax() {
+inline void pause_cpu() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #endif

@@ -121,7 +121,7 @@ void want_module_of(std::uint64_t pc) {
   if (find_module(pc) == nullptr) g_modules_are_old.store(true, std::memory_order_relaxed);
 }
 
-void foresee_acquired(Slot* slot, const volatile void* lock, LockKind kind, bool waits) {
+void track_acquired(Slot* slot, const volatile void* lock, LockKind kind, bool waits) {
   const HeldLock* const entry = slot->top - 1;
   if (slot->index >= kFirstSlots) return;
   // If the held array was full, the lock has no entry.
@@ -137,7 +137,7 @@ void foresee_acquired(Slot* slot, const volatile void* lock, LockKind kind, bool
   begin_hold(*slot, entry);
 }
 
-void foresee_released(Slot* slot, const volatile void* lock) {
+void track_released(Slot* slot, const volatile void* lock) {
   const HeldLock* const entry = find_held(*slot, lock);
   if (entry != nullptr) {
     if (is_followed(entry)) end_hold(*slot, entry);
@@ -153,7 +153,7 @@ void foresee_released(Slot* slot, const volatile void* lock) {
 void move_note(Slot* slot, HeldLock* to, const HeldLock* from) { note_of(slot, to) = note_of(slot, from); }
 
 void at_fork::Foresight::reads(const Fork& fork) {
-  if (!foresees()) return;
+  if (!tracks_lock_use()) return;
   Slot& self = fork.self;
   freeze_hold_times(self);
   forget_orders_in_child();

@@ -22,14 +22,14 @@ struct HeldNote {
   std::uint32_t reserved;
 };
 
-inline bool foresees() { return FORKSIGHT_UNLIKELY((g_slow_locks & kSlowForesight) != 0); }
+inline bool tracks_lock_use() { return FORKSIGHT_UNLIKELY((g_slow_locks & kSlowForesight) != 0); }
 
 // Called by the initialiser. Without memory for the tables, neither orders nor times are recorded.
 void start_foresight();
 
 // Called by the lock events (locks/lock_events.hpp). For events of threads see lives.hpp.
-void foresee_acquired(Slot* slot, const volatile void* lock, trace::LockKind kind, bool waits);
-void foresee_released(Slot* slot, const volatile void* lock);
+void track_acquired(Slot* slot, const volatile void* lock, trace::LockKind kind, bool waits);
+void track_released(Slot* slot, const volatile void* lock);
 void move_note(Slot* slot, HeldLock* to, const HeldLock* from);
 
 // The functions below are for lock_order.cpp, hold_times.cpp and lives.cpp.

@@ -66,7 +66,7 @@ std::uint64_t ensure_life_record(Slot& slot) {
 std::uint64_t moment_of(const Slot& slot) { return slot.moment; }
 
 void begin_life(Slot& slot) {
-  if (!foresees()) return;
+  if (!tracks_lock_use()) return;
   Slot* const creator = own_slot();
   if (begin_time_with_threads() && creator != nullptr) note_early(*creator);
   const bool has_trace = open_trace();
@@ -81,7 +81,7 @@ void begin_life(Slot& slot) {
 // Enters the life of the calling thread into the table. Called by each new thread, before any code of the program runs
 // in it. An earlier thread with the same pthread_t has ended by then.
 void note_begun(Slot& slot) {
-  if (!foresees() || slot.life_record == 0) return;
+  if (!tracks_lock_use() || slot.life_record == 0) return;
   std::atomic<std::uint64_t>* const place = place_of(slot.thread_pointer);
   if (place != nullptr) {
     place->store(slot.life_record, std::memory_order_release);
@@ -98,7 +98,7 @@ void note_begun(Slot& slot) {
 // pthread_t. The program may have freed this memory, so it is read by read_memory().
 void note_made(std::uint64_t life_record, const void* at) {
   std::uint64_t thread_pointer = 0;
-  if (!foresees() || life_record == 0) return;
+  if (!tracks_lock_use() || life_record == 0) return;
   if (read_memory(at, &thread_pointer, sizeof thread_pointer) != sizeof thread_pointer) return;
   std::atomic<std::uint64_t>* const place = place_of(thread_pointer);
   if (place == nullptr) return;
@@ -109,11 +109,11 @@ void note_made(std::uint64_t life_record, const void* at) {
 }
 
 void note_foreign_thread() {
-  if (foresees()) begin_time_with_threads();
+  if (tracks_lock_use()) begin_time_with_threads();
 }
 
 std::uint64_t find_life(std::uint64_t thread_pointer) {
-  if (!foresees()) return 0;
+  if (!tracks_lock_use()) return 0;
   const std::uint32_t at = g_table->keys.find(KeyTable<0>::key_of(mix(kSeed, thread_pointer)));
   return at == kNoPlace ? 0 : g_table->of[at].load(std::memory_order_acquire);
 }

@@ -24,7 +24,7 @@ std::uint64_t ensure_life_record(Slot& slot);
 std::uint64_t moment_of(const Slot& slot);
 
 // The thread events (record/thread_events.hpp) call the next six functions. These functions do nothing unless
-// foresees() is true.
+// tracks_lock_use() is true.
 void begin_life(Slot& slot);
 void note_begun(Slot& slot);
 void note_made(std::uint64_t life_record, const void* place);

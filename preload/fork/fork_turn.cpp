@@ -37,7 +37,7 @@ bool take_turn(const Slot* self) {
   return false;
 }
 
-void give_turn_back(const Slot* self) {
+void release_turn(const Slot* self) {
   std::int32_t owner = self->tid;
   if (!g_turn.compare_exchange_strong(owner, 0, std::memory_order_release)) return;
   sys::call(SYS_futex, sys::word(&g_turn), FUTEX_WAKE_PRIVATE, 1);

@@ -15,7 +15,7 @@ namespace forksight {
 // too long, or the thread has the turn already, or the cure is off.
 bool take_turn(const Slot* self);
 // Called in the parent and in the child. Preserves errno.
-void give_turn_back(const Slot* self);
+void release_turn(const Slot* self);
 
 namespace at_fork {
 struct Turns {

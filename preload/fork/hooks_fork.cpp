@@ -139,7 +139,7 @@ void end_fork_call(const ForkCall& call, long child) {
   Slot* const self = call.self;
   if (self == nullptr) return;
   const KeptErrno kept;
-  if (call.has_turn) give_turn_back(self);
+  if (call.has_turn) release_turn(self);
   Fork fork = current_fork(*self);
   if (epoch() != call.epoch) {
     take_step<kLeaves>(fork);

@@ -61,24 +61,24 @@ void settle(Confinement confinement) {
 
 // The ways in which a child keeps the kernel from writing its core when the filter kills it. The filter may kill even
 // for the system call that such a way needs. Then the next child uses the next way.
-enum Shield : std::uint32_t {
+enum CorePrevention : std::uint32_t {
   kByLimit,  // a limit of 1 byte: the kernel neither writes a core file nor starts a program that handles cores
   kByFlag,   // PR_SET_DUMPABLE 0: the kernel does not write a core of the child
-  kNoShield,
+  kNotPrevented,
 };
 
 // The results of a child that tries calls, in memory that it shares with the shim.
-struct Tried {
-  std::atomic<std::uint32_t> shield;       // the way that the child uses
-  std::atomic<std::uint32_t> is_shielded;  // 1: the child has survived the system call of that way
-  std::atomic<std::uint32_t> begun;        // how many calls were begun
-  std::atomic<std::uint32_t> ended;        // how many calls have a known result
+struct TriedCalls {
+  std::atomic<std::uint32_t> prevention;    // the way that the child uses
+  std::atomic<std::uint32_t> is_prevented;  // 1: the child has survived the system call of that way
+  std::atomic<std::uint32_t> begun;         // how many calls were begun
+  std::atomic<std::uint32_t> ended;         // how many calls have a known result
 };
 
-void raise_shield(std::uint32_t shield) {
+void prevent_core(std::uint32_t prevention) {
   const rlimit no_core{1, 1};
-  if (shield == kByLimit) sys::raw_call(SYS_prlimit64, 0, RLIMIT_CORE, sys::word(&no_core), 0);
-  if (shield == kByFlag) sys::raw_call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
+  if (prevention == kByLimit) sys::raw_call(SYS_prlimit64, 0, RLIMIT_CORE, sys::word(&no_core), 0);
+  if (prevention == kByFlag) sys::raw_call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
 // Makes the call with arguments for which it does nothing: no descriptor, address or process has the number -1.
@@ -93,9 +93,9 @@ void try_call(long number) {
 
 // Makes the calls one after the other, and ends the child. Skips each call for which the filter has killed an earlier
 // child.
-void try_calls(Tried& tried) {
-  raise_shield(tried.shield.load());
-  tried.is_shielded.store(1);
+void try_calls(TriedCalls& tried) {
+  prevent_core(tried.prevention.load());
+  tried.is_prevented.store(1);
   for (std::uint32_t at = tried.begun.load(); at < kTriedCount; ++at) {
     tried.begun.store(at + 1);
     if (!g_refused.has(kTried[at])) try_call(kTried[at]);
@@ -131,28 +131,28 @@ class BlockedSignals {
 
 // wait4() is the first call that is tried. If the filter kills for it, the children stay zombies.
 static_assert(kTried[0] == SYS_wait4);
-bool may_wait(const Tried& tried) { return tried.ended.load() >= 1 && !g_refused.has(SYS_wait4); }
+bool may_wait(const TriedCalls& tried) { return tried.ended.load() >= 1 && !g_refused.has(SYS_wait4); }
 
 void wait_for(long child) { sys::raw_call(SYS_wait4, child, 0, __WALL, 0); }
 
 // Tries all calls in children, and adds to g_refused each call for which the filter kills. Returns false if no child
 // could be made.
-bool try_all(TryBy by, Tried& tried) {
-  long unreaped[kNoShield] = {};  // children that ended before wait4() was known to be permitted
+bool try_all(TryBy by, TriedCalls& tried) {
+  long unreaped[kNotPrevented] = {};  // children that ended before wait4() was known to be permitted
   std::uint32_t unreaped_count = 0;
   bool is_made = true;
   for (std::uint32_t deaths = 0; deaths <= kMostDeaths; ++deaths) {
-    tried.is_shielded.store(0);
+    tried.is_prevented.store(0);
     const long child = make_child(by);
     if (child == 0) try_calls(tried);
     is_made = child >= 0;
     if (!is_made) break;
     if (may_wait(tried)) wait_for(child);
-    if (tried.is_shielded.load() == 0) {
-      const std::uint32_t shield = tried.shield.load();
-      if (shield >= kNoShield) break;  // something other than the filter has killed the child
+    if (tried.is_prevented.load() == 0) {
+      const std::uint32_t prevention = tried.prevention.load();
+      if (prevention >= kNotPrevented) break;  // something other than the filter has killed the child
       if (!may_wait(tried)) unreaped[unreaped_count++] = child;
-      tried.shield.store(shield + 1);
+      tried.prevention.store(prevention + 1);
       continue;
     }
     const std::uint32_t begun = tried.begun.load();
@@ -198,7 +198,7 @@ void try_filter_slow(TryBy by) {
     const BlockedSignals blocked;
     // If a child could not be made, the results are dropped. The next fork, or the next new thread, tries again.
     const CallSet before = g_refused;
-    if (try_all(by, *static_cast<Tried*>(memory))) {
+    if (try_all(by, *static_cast<TriedCalls*>(memory))) {
       settle(Confinement::kKnown);
     } else {
       g_refused = before;

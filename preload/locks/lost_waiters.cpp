@@ -8,7 +8,7 @@
 #include "guest/config.hpp"
 #include "guest/mappings.hpp"
 #include "guest/sys.hpp"
-#include "locks/condition_fate.hpp"
+#include "locks/condition_outcome.hpp"
 #include "locks/lock_memory.hpp"
 #include "record/thread_records.hpp"
 #include "record/writer.hpp"
@@ -238,15 +238,16 @@ Touch touch_condition(const volatile void* object, SyncOperation operation, cons
   }
   const std::uint32_t real = is_cured ? now.waiters() : now.waiters() - wait->lost;
   abi::Condition& at = is_cured ? then : now;
-  const Fate fate = foresee(at, operation, lost_position, real, is_cured ? real : 0);
+  const ConditionOutcome outcome = predict_outcome(at, operation, lost_position, real, is_cured ? real : 0);
   if (is_cured) abi::store_condition(layout, then, wait->memory);
-  if (fate == Fate::kPasses || (fate == Fate::kStolen && wait->was_stolen_from)) return {0};
-  if (fate == Fate::kStolen) wait->was_stolen_from = true;
+  if (outcome == ConditionOutcome::kPasses || (outcome == ConditionOutcome::kStolen && wait->was_stolen_from))
+    return {0};
+  if (outcome == ConditionOutcome::kStolen) wait->was_stolen_from = true;
   TouchAction action = is_cured ? TouchAction::kRecovered : TouchAction::kNone;
-  if (!is_cured && fate == Fate::kBlocks && g_config.on_orphan == trace::OrphanPolicy::kAbort)
+  if (!is_cured && outcome == ConditionOutcome::kBlocks && g_config.on_orphan == trace::OrphanPolicy::kAbort)
     action = TouchAction::kAborted;
   const Touch touch = record_touch(*wait, trace::TouchKind::kCondition, operation, action,
-                                   fate == Fate::kStolen ? trace::kTouchStolen : 0U, site);
+                                   outcome == ConditionOutcome::kStolen ? trace::kTouchStolen : 0U, site);
   if (is_cured) wait->stage.store(Stage::kGone, std::memory_order_relaxed);  // only the first touch is recorded
   if (action == TouchAction::kAborted) end_process();
   return touch;

@@ -48,7 +48,7 @@ constinit std::uint64_t g_fork_record = 0;  // in a watched child: ref of the fo
 constinit std::atomic<std::uint64_t> g_touched{0};
 static_assert(kMpiEntries <= 64);
 
-bool says_yes(const ElfView& view, const char* question) {
+bool returns_true(const ElfView& view, const char* question) {
   const std::uint64_t function = view.find_function(question);
   int flag = 0;
   return function != 0 && reinterpret_cast<int (*)(int*)>(function)(&flag) == 0 && flag != 0;
@@ -142,7 +142,7 @@ void at_fork::Mpi::enters(const Fork& fork) {
   for (Library& library : g_libraries) {
     if (!is_loaded(library)) continue;
     const ElfView view(library.bias, library.dynamic, library.trust);
-    library.is_live = says_yes(view, "PMPI_Initialized") && !says_yes(view, "PMPI_Finalized");
+    library.is_live = returns_true(view, "PMPI_Initialized") && !returns_true(view, "PMPI_Finalized");
   }
 }
 

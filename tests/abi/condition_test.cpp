@@ -1,4 +1,4 @@
-// foresee() predicts what an operation on a condition variable with lost waiters will do. These tests check the
+// predict_outcome() predicts what an operation on a condition variable with lost waiters will do. These tests check the
 // predictions for both layouts that a condition variable has in the versions of glibc. For the layout of the installed
 // libc, a test also compares the prediction with what pthread_cond_signal() does.
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <array>
 #include <cstring>
 
-#include "locks/condition_fate.hpp"
+#include "locks/condition_outcome.hpp"
 #include "support/this_libc.hpp"
 
 namespace forksight {
@@ -58,9 +58,9 @@ TEST_P(EachLayout, KeepsWhatWasStored) {
 
 TEST_P(EachLayout, DestroyBlocksWhileWaitersAreCounted) {
   abi::Condition lost = with_lost(1);
-  EXPECT_EQ(foresee(lost, SyncOperation::kDestroy, 1, 0, 0), Fate::kBlocks);
+  EXPECT_EQ(predict_outcome(lost, SyncOperation::kDestroy, 1, 0, 0), ConditionOutcome::kBlocks);
   abi::Condition none{};
-  EXPECT_EQ(foresee(none, SyncOperation::kDestroy, 0, 0, 0), Fate::kPasses);
+  EXPECT_EQ(predict_outcome(none, SyncOperation::kDestroy, 0, 0, 0), ConditionOutcome::kPasses);
 }
 
 // The first signal makes the lost waiters the group G1. Then a real waiter begins to wait. The second signal goes to a
@@ -68,19 +68,19 @@ TEST_P(EachLayout, DestroyBlocksWhileWaitersAreCounted) {
 // the references to each group.
 TEST_P(EachLayout, SignalsGoToTheLostFirst) {
   abi::Condition at = with_lost(2);
-  EXPECT_EQ(foresee(at, SyncOperation::kSignal, 2, 0, 0), Fate::kPasses);
+  EXPECT_EQ(predict_outcome(at, SyncOperation::kSignal, 2, 0, 0), ConditionOutcome::kPasses);
   at.wseq += 2;
   at.wrefs += 1U << 3U;
-  EXPECT_EQ(foresee(at, SyncOperation::kSignal, 2, 1, 0), Fate::kStolen);
-  const Fate third = foresee(at, SyncOperation::kSignal, 2, 1, 0);
-  EXPECT_EQ(third, layout().references != 0 ? Fate::kBlocks : Fate::kPasses);
+  EXPECT_EQ(predict_outcome(at, SyncOperation::kSignal, 2, 1, 0), ConditionOutcome::kStolen);
+  const ConditionOutcome third = predict_outcome(at, SyncOperation::kSignal, 2, 1, 0);
+  EXPECT_EQ(third, layout().references != 0 ? ConditionOutcome::kBlocks : ConditionOutcome::kPasses);
 }
 
 TEST_P(EachLayout, NoSignalIsStolenIfNoThreadWaits) {
   abi::Condition at = with_lost(2);
-  EXPECT_EQ(foresee(at, SyncOperation::kSignal, 2, 0, 0), Fate::kPasses);
-  EXPECT_EQ(foresee(at, SyncOperation::kSignal, 2, 0, 0), Fate::kPasses);
-  EXPECT_EQ(foresee(at, SyncOperation::kSignal, 2, 0, 0), Fate::kPasses);
+  EXPECT_EQ(predict_outcome(at, SyncOperation::kSignal, 2, 0, 0), ConditionOutcome::kPasses);
+  EXPECT_EQ(predict_outcome(at, SyncOperation::kSignal, 2, 0, 0), ConditionOutcome::kPasses);
+  EXPECT_EQ(predict_outcome(at, SyncOperation::kSignal, 2, 0, 0), ConditionOutcome::kPasses);
 }
 
 INSTANTIATE_TEST_SUITE_P(Condition, EachLayout,
@@ -89,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(Condition, EachLayout,
                          [](const auto& about) { return about.param.name; });
 
 // Signals a condition variable whose three waiters do not exist. Each call of pthread_cond_signal() must change the
-// condition variable in the way that foresee() predicted.
+// condition variable in the way that predict_outcome() predicted.
 TEST(Foreseen, IsWhatThisLibcDoes) {
   const abi::ConditionLayout* const layout = abi::layout_of(test::this_libc().condition);
   ASSERT_NE(layout, nullptr);
@@ -99,7 +99,7 @@ TEST(Foreseen, IsWhatThisLibcDoes) {
   pthread_cond_t real = PTHREAD_COND_INITIALIZER;
   abi::store_condition(*layout, made, &real);
   for (int signals = 1; signals <= 3; ++signals) {
-    EXPECT_EQ(foresee(made, SyncOperation::kSignal, 3, 0, 0), Fate::kPasses);
+    EXPECT_EQ(predict_outcome(made, SyncOperation::kSignal, 3, 0, 0), ConditionOutcome::kPasses);
     ASSERT_EQ(pthread_cond_signal(&real), 0);
     const abi::Condition now = abi::load_condition(*layout, &real);
     EXPECT_EQ(now.wseq, made.wseq) << signals;

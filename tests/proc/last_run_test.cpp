@@ -50,8 +50,8 @@ TEST(LastRun, OfASleeperIsLongAgo) {
   while (!read_file(proc_path(child, "syscall")).text.starts_with("0 ")) sched_yield();  // until it is in read()
   const auto asleep = std::chrono::steady_clock::now();
   while (std::chrono::steady_clock::now() - asleep < milliseconds(200)) sched_yield();
-  const auto of_process = resting_time(child);
-  const auto of_thread = resting_time(child, child);
+  const auto of_process = idle_time(child);
+  const auto of_thread = idle_time(child, child);
   const auto most = std::chrono::steady_clock::now() - began + milliseconds(100);
   EXPECT_EQ(write(ends[1], "x", 1), 1);
   int status = -1;
@@ -71,11 +71,9 @@ TEST(LastRun, OfASleeperIsLongAgo) {
 
 // forksight reads the clock of a processor at most once a second, and otherwise estimates its time. So a running thread
 // may seem to have run later than the estimated time. In this case its resting time is unknown.
-TEST(LastRun, OfOneselfIsNow) {
-  EXPECT_LT(resting_time(getpid()).value_or(std::chrono::milliseconds(0)).count(), 10'000);
-}
+TEST(LastRun, OfOneselfIsNow) { EXPECT_LT(idle_time(getpid()).value_or(std::chrono::milliseconds(0)).count(), 10'000); }
 
-TEST(LastRun, OfNoProcessIsUnknown) { EXPECT_FALSE(resting_time(0)); }
+TEST(LastRun, OfNoProcessIsUnknown) { EXPECT_FALSE(idle_time(0)); }
 
 }  // namespace
 }  // namespace forksight::proc

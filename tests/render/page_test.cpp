@@ -27,7 +27,7 @@ TEST(Page, CutsNoWord) {
 
 TEST(Page, DoesNotWrapHeadlinesIfTheWidthIsNotKnown) {
   const std::string text = "child 2000 " + std::string(60, 'x') + " " + std::string(60, 'y');
-  Page page{Paper{}};
+  Page page{PageOptions{}};
   page.headline(Style::kBold, text);
   page.paragraph(Style::kPlain, text);
   EXPECT_EQ(page.take(), text + "\nchild 2000 " + std::string(60, 'x') + "\n" + std::string(60, 'y') + "\n");

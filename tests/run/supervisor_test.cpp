@@ -95,7 +95,7 @@ class Watch {
 };
 
 // Searches once, with no patience: the search looks at each thread once.
-StuckThreads search_once(pid_t pid, GilSightings& seen) {
+StuckThreads search_once(pid_t pid, GilObservations& seen) {
   return find_stuck_threads(pid, seen, {std::chrono::milliseconds(0), std::chrono::milliseconds(0)});
 }
 
@@ -104,11 +104,11 @@ StuckThreads search_once(pid_t pid, GilSightings& seen) {
 TEST(GilRing, SightingsOfSuccessiveSearchesAdd) {
   FixtureProcess program({FORKSIGHT_PYTHON, "-B", FORKSIGHT_GIL_RING, "hang"});
   ASSERT_TRUE(program.wait_ready());
-  GilSightings kept;
+  GilObservations kept;
   StuckThreads found;
   const auto limit = Clock::now() + std::chrono::seconds(40);
   while (found.empty() && Clock::now() < limit) {
-    GilSightings none;
+    GilObservations none;
     EXPECT_TRUE(search_once(program.pid(), none).empty());
     found = search_once(program.pid(), kept);
     EXPECT_TRUE(!found.empty() || kept.by_tid.empty() || kept.is_open);
@@ -122,7 +122,7 @@ TEST(GilRing, SightingsOfSuccessiveSearchesAdd) {
 TEST(GilRing, AWorkerThatSleepsIsInNoRing) {
   FixtureProcess program({FORKSIGHT_PYTHON, "-B", FORKSIGHT_GIL_RING, "slow"});
   ASSERT_TRUE(program.wait_ready());
-  GilSightings kept;
+  GilObservations kept;
   for (int times = 0; times < 200; ++times) EXPECT_TRUE(search_once(program.pid(), kept).empty());
 }
 

@@ -35,7 +35,7 @@ TEST(WaysOut, OfAProcessAlsoEndTheWaitsForIt) {
   };
   const std::vector<ProcessWaits> processes = {waits(1, {{2, "pipe"}}), waits(2, {{3, "wait4"}, {4, "pipe"}}),
                                                waits(3, {}), waits(4, {{4, "pipe"}})};
-  const auto of = [&](std::vector<bool> has_one) { return find_rescuers(processes, has_one); };
+  const auto of = [&](std::vector<bool> has_one) { return find_nearest_ways_out(processes, has_one); };
   const std::vector<std::optional<std::size_t>> none(4);
   EXPECT_EQ(of({false, false, false, false}), none);
   EXPECT_EQ(of({false, false, false, true}), (std::vector<std::optional<std::size_t>>{3, 3, std::nullopt, 3}));

@@ -62,22 +62,22 @@ bool is_in_task(const model::Wait& wait) {
   });
 }
 
-// What the waits of a finding have in common. The Story selects the words of the finding.
-enum class Story { kPlain, kBarrier, kTask, kPromise };
+// What the waits of a finding have in common. This selects the words of the finding.
+enum class WaitPattern { kPlain, kBarrier, kTask, kPromise };
 
-Story find_story(const Sleepers& sleepers) {
+WaitPattern find_pattern(const Sleepers& sleepers) {
   const auto has = [&](auto is_it) {
     return std::ranges::any_of(sleepers, [&](const Sleeper& sleeper) { return is_it(*sleeper.wait); });
   };
-  // If a thread waits for a known thread or process, this wait does not change the story.
+  // If a thread waits for a known thread or process, this wait does not change the pattern.
   const auto all = [&](auto is_it) {
     return std::ranges::all_of(
         sleepers, [&](const Sleeper& sleeper) { return is_it(*sleeper.wait) || has_owner(*sleeper.wait); });
   };
-  if (has(is_barrier) && all(is_barrier)) return Story::kBarrier;
-  if (has([](const model::Wait& wait) { return is_future(wait) && is_in_task(wait); })) return Story::kTask;
-  if (has(is_future) && all(is_future)) return Story::kPromise;
-  return Story::kPlain;
+  if (has(is_barrier) && all(is_barrier)) return WaitPattern::kBarrier;
+  if (has([](const model::Wait& wait) { return is_future(wait) && is_in_task(wait); })) return WaitPattern::kTask;
+  if (has(is_future) && all(is_future)) return WaitPattern::kPromise;
+  return WaitPattern::kPlain;
 }
 
 // True if the fork that made the process, or a fork that made one of its ancestors, lost threads. One of these lost
@@ -102,7 +102,7 @@ std::unordered_set<model::ProcessId> find_explained(const std::vector<Finding>& 
   return explained;
 }
 
-bool is_asleep_for_good(const model::Process& process) {
+bool is_blocked_forever(const model::Process& process) {
   return is_proven_dead(process) && !process.is_core && !process.has_gaps && !process.waits.empty() &&
          std::ranges::all_of(process.waits,
                              [](const model::Wait& wait) { return wait.is_stuck || has_thread_ended(wait); });
@@ -263,15 +263,15 @@ void tell_all(const Evidence& evidence, const Sleepers& sleepers, bool names_pro
                  fmt::format("{} more wait, too.", words::count(told.size() - kMostTold, "thread", "threads")));
 }
 
-void tell_story(Story story, const Evidence& evidence, const Sleepers& sleepers, Finding& finding) {
-  if (story == Story::kBarrier)
+void describe_pattern(WaitPattern pattern, const Evidence& evidence, const Sleepers& sleepers, Finding& finding) {
+  if (pattern == WaitPattern::kBarrier)
     add_sentence(finding,
                  "A barrier opens when as many threads have arrived as it was made for. This one was made for more "
                  "threads than these, and no other thread is left that could arrive: a thread was not started, has "
                  "ended, or had arrived before.");
   for (const Sleeper& sleeper : sleepers) {
     const model::Wait& wait = *sleeper.wait;
-    if (story == Story::kTask && is_future(wait) && is_in_task(wait)) {
+    if (pattern == WaitPattern::kTask && is_future(wait) && is_in_task(wait)) {
       add_sentence(
           finding,
           fmt::format(
@@ -280,14 +280,14 @@ void tell_story(Story story, const Evidence& evidence, const Sleepers& sleepers,
               wait.tid, evidence.name(sleeper.process)));
     }
   }
-  if (story == Story::kPromise)
+  if (pattern == WaitPattern::kPromise)
     add_sentence(
         finding,
         "Nobody is left to set it: the thread that should have set it has ended without doing so, waits itself, or "
         "never existed. A promise that is destroyed unset reports this (broken_promise); this promise still exists.");
 }
 
-void add_fixes(Story story, const Sleepers& sleepers, Finding& finding) {
+void add_fixes(WaitPattern pattern, const Sleepers& sleepers, Finding& finding) {
   const auto has = [&](std::string_view part) {
     return std::ranges::any_of(
         sleepers, [&](const Sleeper& sleeper) { return what(*sleeper.wait).find(part) != std::string::npos; });
@@ -303,17 +303,17 @@ void add_fixes(Story story, const Sleepers& sleepers, Finding& finding) {
         {"Semaphores that serve as locks: take them in one order everywhere; better, use mutexes, which record their "
          "owner."});
   }
-  if (story == Story::kTask) {
+  if (pattern == WaitPattern::kTask) {
     finding.fixes.push_back(
         {"A task must not wait for a task of its own pool: run it itself, or hand its future on.", true});
   }
-  if (story == Story::kPromise) {
+  if (pattern == WaitPattern::kPromise) {
     finding.fixes.push_back(
         {"Set a value or an exception on each way out of the code that should set it: set_exception() in a catch, or a "
          "std::packaged_task, which does so by itself.",
          true});
   }
-  if (story == Story::kBarrier) {
+  if (pattern == WaitPattern::kBarrier) {
     finding.fixes.push_back(
         {"Make the barrier for as many threads as arrive at it: count the threads that were started, and let a thread "
          "that gives up arrive all the same (std::barrier::arrive_and_drop()).",
@@ -324,7 +324,7 @@ void add_fixes(Story story, const Sleepers& sleepers, Finding& finding) {
 }
 
 std::string summarise(const Evidence& evidence, const std::vector<model::ProcessId>& bound, const Sleepers& sleepers,
-                      const Sleeper& first, bool is_beyond, Story story) {
+                      const Sleeper& first, bool is_beyond, WaitPattern pattern) {
   const model::Process& process = evidence.process(bound.front());
   const std::string place = words::place(first.wait->stack);
   const std::string in = fmt::format("{}{}", what(*first.wait), place.empty() ? "" : fmt::format(" ({})", place));
@@ -339,18 +339,18 @@ std::string summarise(const Evidence& evidence, const std::vector<model::Process
   const std::string_view state = is_beyond ? hangs(process)
                                  : is_past ? "slept until a signal"
                                            : "sleeps until a signal";
-  if (story == Story::kBarrier) {
+  if (pattern == WaitPattern::kBarrier) {
     const auto come = std::ranges::count_if(sleepers, [](const Sleeper& one) { return is_barrier(*one.wait); });
     return fmt::format("{} {} in {}: {} there, and no thread is left that could arrive next", name, state, in,
                        words::count(static_cast<std::size_t>(come), "thread is", "threads are"));
   }
-  if (story == Story::kTask) {
+  if (pattern == WaitPattern::kTask) {
     const auto at = std::ranges::find_if(
         sleepers, [](const Sleeper& one) { return is_future(*one.wait) && is_in_task(*one.wait); });
     return fmt::format("{} {}: {} waits inside of a task for the result of another{}, and no thread is left to run it",
                        name, state, who(evidence, *at, false), words::at(" at ", at->wait->stack));
   }
-  if (story == Story::kPromise && sleepers.size() == 1)
+  if (pattern == WaitPattern::kPromise && sleepers.size() == 1)
     return fmt::format("{} {} in {}: it has no other thread that could set the promise", name, state, in);
   if (sleepers.size() == 1)
     return fmt::format("{} {} in {}: it has no other thread that could wake it", name, state, in);
@@ -391,8 +391,8 @@ Finding describe(const Evidence& evidence, const std::vector<model::ProcessId>& 
   finding.culprit.name = sleepers.size() == 1 ? "its only thread" : fmt::format("{} threads", sleepers.size());
   finding.culprit.library = evidence.process(first->process).exe;
   const bool names_process = bound.size() > 1;
-  const Story story = find_story(sleepers);
-  finding.summary = summarise(evidence, bound, sleepers, *first, finding.outcome == Outcome::kHang, story);
+  const WaitPattern pattern = find_pattern(sleepers);
+  finding.summary = summarise(evidence, bound, sleepers, *first, finding.outcome == Outcome::kHang, pattern);
   tell_all(evidence, sleepers, names_process, finding);
   add_sentence(finding, describe_liveness(evidence.process(first->process)));
   if (sleepers.size() == 1) {
@@ -408,8 +408,8 @@ Finding describe(const Evidence& evidence, const std::vector<model::ProcessId>& 
                              "first.",
                              name_waiters_without_owner(evidence, sleepers, names_process)));
   }
-  tell_story(story, evidence, sleepers, finding);
-  add_fixes(story, sleepers, finding);
+  describe_pattern(pattern, evidence, sleepers, finding);
+  add_fixes(pattern, sleepers, finding);
   return finding;
 }
 
@@ -420,7 +420,7 @@ void find_unarmed_timers(const Evidence& evidence, std::unordered_set<model::Pro
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Process& process = model.processes[id];
     const bool is_victim = process.liveness == model::Liveness::kVictim;
-    if (!is_asleep_for_good(process) || is_victim || settled.contains(id)) continue;
+    if (!is_blocked_forever(process) || is_victim || settled.contains(id)) continue;
     const auto wait = std::ranges::find_if(process.waits, [](const model::Wait& one) {
       return one.is_stuck && one.path == model::kTimerfdName && one.stack.known();
     });
@@ -456,7 +456,7 @@ void deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
   // A process counts as open if it waits for a process that goes on or has a finding, directly or through others.
   std::vector<bool> is_open(model.processes.size());
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
-    if (!is_asleep_for_good(model.processes[id]) || settled.contains(id)) waits.mark_waiters(id, is_open);
+    if (!is_blocked_forever(model.processes[id]) || settled.contains(id)) waits.mark_waiters(id, is_open);
   }
   // These processes, and all for which they wait, have no open wait.
   std::vector<bool> is_done(model.processes.size());

@@ -17,7 +17,7 @@ using model::FileLockUse;
 
 // The parent's lock keeps out all processes that ask for a lock. If the parent did not write, the writer is probably
 // the child, which did not ask for a lock.
-std::optional<Certainty> find_harm(const FileLockUse& use) {
+std::optional<Certainty> find_certainty(const FileLockUse& use) {
   if (use.event != model::FileLockEvent::kForeignUnlock || !use.file_changed) return std::nullopt;
   if (!use.writer_known) return Certainty::kPossible;
   if (!use.child_wrote || use.parent_wrote) return std::nullopt;
@@ -60,7 +60,7 @@ Finding describe(const Evidence& evidence, const FileLockUse& use, Certainty cer
 
 void file_lock_lost(const Evidence& evidence, std::vector<Finding>& findings) {
   for (const FileLockUse& use : evidence.model().file_lock_uses) {
-    if (const auto certainty = find_harm(use)) findings.push_back(describe(evidence, use, *certainty));
+    if (const auto certainty = find_certainty(use)) findings.push_back(describe(evidence, use, *certainty));
   }
 }
 

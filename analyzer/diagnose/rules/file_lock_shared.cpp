@@ -23,7 +23,7 @@ bool is_release_of(const FileLockUse& released, const FileLockUse& missed) {
          released.process != missed.process;
 }
 
-std::string who_has_it(const FileLockUse& missed) {
+std::string describe_holder(const FileLockUse& missed) {
   if (missed.other > 0) return fmt::format("process {}", missed.other);
   return missed.other < 0 ? "somebody else" : "";
 }
@@ -33,7 +33,7 @@ Finding describe(const Evidence& evidence, const FileLockUse& released, const Fi
   const std::string file = file_locks::name_file(released);
   const std::string child = evidence.name(released.process);
   const std::string owner = evidence.name(missed.process);
-  const std::string other = who_has_it(missed);
+  const std::string other = describe_holder(missed);
   const std::string time = words::duration((missed.time_ns - released.time_ns) / words::kNsPerMs);
   Finding finding = file_locks::begin_finding(evidence, "file-lock-shared", released);
   // The harm is proven if another process took a conflicting lock while the owner acted as if it still held this lock.

@@ -12,7 +12,7 @@ namespace forksight::rules {
 
 namespace {
 
-std::string what_became(const model::Process& child, const model::Touch& touch, Outcome outcome) {
+std::string describe_outcome(const model::Process& child, const model::Touch& touch, Outcome outcome) {
   if (outcome == Outcome::kCured) return "would have hung, but for --on-orphan=recover, in";
   if (outcome != Outcome::kError) return fmt::format("{} in", hangs(child));
   return touch.action == model::TouchAction::kAborted ? "was aborted by --on-orphan=abort in" : "waited in vain in";
@@ -44,7 +44,7 @@ void lost_blas_pool(const Evidence& evidence, std::vector<Finding>& findings) {
     const std::string inside = words::place_outside_of(orphan->held.acquired_at, blas);
     finding.summary =
         fmt::format("{} {} {}{}: {} was inside of it{} at fork(){} and was left behind", evidence.name(touch.process),
-                    what_became(evidence.process(touch.process), touch, end->outcome), owner.name, place,
+                    describe_outcome(evidence.process(touch.process), touch, end->outcome), owner.name, place,
                     words::thread(orphan->holder), inside.empty() ? std::string() : fmt::format(" ({})", inside),
                     words::at(" at ", evidence.fork(touch).stack));
     locks::tell(evidence, touch, *orphan, *end, "locking",

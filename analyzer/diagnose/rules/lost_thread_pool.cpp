@@ -41,7 +41,7 @@ Finding describe(const Evidence& evidence, const pools::UnexplainedWait& wait, c
   add_sentence(finding, pools::describe_lost_threads(evidence, wait));
   add_sentence(finding,
                "The pool's queue was copied, its threads were not: nobody takes the work that the child submits.");
-  if (owner.fate == model::OwnerFate::kRebuildsByHandler) {
+  if (owner.at_fork == model::PoolAtFork::kRebuildsByHandler) {
     add_sentence(finding,
                  fmt::format("{} makes its pool anew by a fork handler in the child, and has registered no such "
                              "handler in this program.",

@@ -30,43 +30,44 @@ const model::Mpi* find_library(const Evidence& evidence, const model::Touch& tou
   return found == all.end() ? nullptr : &*found;
 }
 
-enum class Fate { kHangs, kEndedInside, kRefused, kWorked };
+enum class CallResult { kHangs, kEndedInside, kRefused, kWorked };
 
-std::optional<Fate> fate_of(const Evidence& evidence, const model::Touch& touch) {
-  if (touch.returned) return touch.result != 0 ? Fate::kRefused : Fate::kWorked;
+std::optional<CallResult> find_result(const Evidence& evidence, const model::Touch& touch) {
+  if (touch.returned) return touch.result != 0 ? CallResult::kRefused : CallResult::kWorked;
   const model::Process& process = evidence.process(touch.process);
   // If a call has not returned, it may just wait for a message that comes late. If the process is a victim, another
   // finding explains the process for which it waits. So only a process that is proven dead counts as hanging.
-  if (evidence.find_hang(touch) && is_proven_dead(process)) return Fate::kHangs;
+  if (evidence.find_hang(touch) && is_proven_dead(process)) return CallResult::kHangs;
   // MPI itself ends a process in which a call fails, unless the program has set another error handler.
   const bool failed =
       process.exit_status && !(WIFEXITED(*process.exit_status) && WEXITSTATUS(*process.exit_status) == 0);
-  if (failed) return Fate::kEndedInside;
+  if (failed) return CallResult::kEndedInside;
   return std::nullopt;
 }
 
 struct Chosen {
   const model::Touch* touch = nullptr;
-  Fate fate = Fate::kWorked;
+  CallResult call_result = CallResult::kWorked;
 };
 
 // Chooses the gravest call. If several calls are equally grave, chooses the first of them.
 Chosen choose_call(const Evidence& evidence, const Calls& touches) {
   Chosen chosen;
   for (const model::Touch* touch : touches) {
-    const auto fate = fate_of(evidence, *touch);
-    if (fate && (chosen.touch == nullptr || *fate < chosen.fate)) chosen = {touch, *fate};
+    const auto call_result = find_result(evidence, *touch);
+    if (call_result && (chosen.touch == nullptr || *call_result < chosen.call_result)) chosen = {touch, *call_result};
   }
   return chosen;
 }
 
 std::string what_came(const Evidence& evidence, const Chosen& chosen, const std::string& where) {
   const model::Touch& touch = *chosen.touch;
-  switch (chosen.fate) {
-    case Fate::kHangs: return fmt::format("{} in {}{}", hangs(evidence.process(touch.process)), touch.function, where);
-    case Fate::kEndedInside: return fmt::format("ended inside of {}{}", touch.function, where);
-    case Fate::kRefused: return fmt::format("called {}{} and got error {}", touch.function, where, touch.result);
-    case Fate::kWorked: break;
+  switch (chosen.call_result) {
+    case CallResult::kHangs:
+      return fmt::format("{} in {}{}", hangs(evidence.process(touch.process)), touch.function, where);
+    case CallResult::kEndedInside: return fmt::format("ended inside of {}{}", touch.function, where);
+    case CallResult::kRefused: return fmt::format("called {}{} and got error {}", touch.function, where, touch.result);
+    case CallResult::kWorked: break;
   }
   return fmt::format("called {}{}", touch.function, where);
 }
@@ -84,19 +85,19 @@ std::string describe_other_calls(const Calls& touches, const model::Touch& chose
 }
 
 void set_certainty(const Evidence& evidence, const Chosen& chosen, Finding& finding) {
-  switch (chosen.fate) {
-    case Fate::kHangs:
+  switch (chosen.call_result) {
+    case CallResult::kHangs:
       finding.harm = *evidence.find_hang(*chosen.touch);
       finding.cause = finding.harm;
       finding.outcome = Outcome::kHang;
       break;
-    case Fate::kEndedInside:
-    case Fate::kRefused:
+    case CallResult::kEndedInside:
+    case CallResult::kRefused:
       finding.harm = Certainty::kLikely;
       finding.cause = finding.harm;
       finding.outcome = Outcome::kError;
       break;
-    case Fate::kWorked:
+    case CallResult::kWorked:
       finding.harm = Certainty::kPossible;
       finding.cause = finding.harm;
       finding.outcome = Outcome::kCorruption;
@@ -121,7 +122,7 @@ Finding describe(const Evidence& evidence, const Calls& touches, const Chosen& c
   const std::int32_t parent = evidence.process(fork.process).pid;
   add_sentence(finding, fmt::format("Thread {} of {} {}.", touch.tid, evidence.name(touch.process),
                                     what_came(evidence, chosen, where)));
-  if (chosen.fate == Fate::kHangs) add_sentence(finding, describe_liveness(child));
+  if (chosen.call_result == CallResult::kHangs) add_sentence(finding, describe_liveness(child));
   add_sentence(finding, describe_other_calls(touches, touch));
   add_sentence(finding, fmt::format("{}{} had initialised {} before this fork{}{}.",
                                     mpi.was_lost ? "An ancestor of process " : "Process ", parent, library, at_fork,
@@ -129,7 +130,7 @@ Finding describe(const Evidence& evidence, const Calls& touches, const Chosen& c
   add_sentence(finding,
                "Parent and child share its connections, memory that was registered with a network card may not be "
                "where the card expects it, and the child does not have the threads that moved messages on.");
-  if (chosen.fate == Fate::kWorked) {
+  if (chosen.call_result == CallResult::kWorked) {
     add_sentence(finding,
                  "The call came back; what two processes send over one connection may be mixed up on the other side.");
   }

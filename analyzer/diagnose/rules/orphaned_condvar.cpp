@@ -76,7 +76,7 @@ std::string cause_of(const Evidence& evidence, const model::Touch& touch, const 
                      words::at(" at ", evidence.fork(touch).stack));
 }
 
-const char* nature_of(const model::Touch& touch) {
+const char* describe_block(const model::Touch& touch) {
   if (touch.is_stolen)
     return "The signal went to one of these, which waited first. The waiting thread of the child got none.";
   if (touch.operation == SyncOperation::kDestroy)
@@ -107,7 +107,7 @@ void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orp
                                     words::parent(evidence.process(fork.process))));
   add_sentence(finding, fmt::format("fork(){} copied the count of waiters, but only the thread that called fork.",
                                     words::at(" at ", fork.stack)));
-  add_sentence(finding, nature_of(touch));
+  add_sentence(finding, describe_block(touch));
   if (end.outcome == Outcome::kCured) {
     add_sentence(finding,
                  "forksight made it anew in the child, with its clock, before the child used it. That is sound: a "

@@ -9,7 +9,7 @@
 
 namespace forksight {
 
-enum class Fate {
+enum class ConditionOutcome {
   kPasses,
   kBlocks,  // waits until the lost waiters leave
   kStolen,  // the signal goes to a lost waiter, although a thread of the child waits
@@ -18,7 +18,7 @@ enum class Fate {
 // Returns what would happen to the operation, and changes `at` as the operation would. `lost_position`: waiters before
 // this position are lost. `real`: the number of waiters that are threads of the child. `outside`: how many of these
 // waiters `at` does not count.
-Fate foresee(abi::Condition& at, trace::SyncOperation operation, std::uint64_t lost_position, std::uint32_t real,
-             std::uint32_t outside);
+ConditionOutcome predict_outcome(abi::Condition& at, trace::SyncOperation operation, std::uint64_t lost_position,
+                                 std::uint32_t real, std::uint32_t outside);
 
 }  // namespace forksight
