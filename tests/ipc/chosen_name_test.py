@@ -54,7 +54,7 @@ def check_what_is_expected():
         assert seen["grace_ms"] == 1500, seen
         # Options with another expected number do not match the existing queue, so opening it fails.
         assert open_or_create(choice) is None
-        assert b"has expected_producers 3, wanted is 0" in told.text, told.text
+        assert b"has expected_producers 3, but this call asks for 0" in told.text, told.text
         native.forksight_queue_close(producer)
     finally:
         native.forksight_queue_close(handle)

@@ -440,9 +440,9 @@ TEST_F(Rendezvous, OtherOptionsThanThoseOfTheQueueAreRefused) {
   auto first = meet();
   ASSERT_TRUE(first);
   const auto expect_differs = [](const options& wanted, const std::string& what) {
-    expect_error(
-        meet(wanted), errc::bad_option,
-        "/forksight-jobs: has " + what + ": ask for the options of the queue that exists, or choose another name");
+    expect_error(meet(wanted), errc::bad_option,
+                 "/forksight-jobs: the queue has " + what +
+                     ": ask for the options of the queue that exists, or choose another name");
   };
   options wanted = small();
   wanted.spin_us = 20;
@@ -451,27 +451,27 @@ TEST_F(Rendezvous, OtherOptionsThanThoseOfTheQueueAreRefused) {
   wanted.backing = strategy::memfd;
   EXPECT_TRUE(meet(wanted));
   (wanted = small()).slots = 32, wanted.buffers = 8;
-  expect_differs(wanted, "slots 16, wanted is 32");
+  expect_differs(wanted, "slots 16, but this call asks for 32");
   (wanted = small()).buffers = 8;
-  expect_differs(wanted, "buffers 16, wanted is 8");
+  expect_differs(wanted, "buffers 16, but this call asks for 8");
   (wanted = small()).buffer_bytes = 65;
-  expect_differs(wanted, "buffer_bytes 64, wanted is 128");
+  expect_differs(wanted, "buffer_bytes 64, but this call asks for 128");
   (wanted = small()).feeding = feed::thread;
-  expect_differs(wanted, "feeding direct, wanted is thread");
+  expect_differs(wanted, "feeding direct, but this call asks for thread");
   (wanted = small()).after_death = on_death::redeliver;
-  expect_differs(wanted, "after_death drop, wanted is redeliver");
+  expect_differs(wanted, "after_death drop, but this call asks for redeliver");
   (wanted = small()).when_full = full::drop_oldest;
-  expect_differs(wanted, "when_full block, wanted is drop_oldest");
+  expect_differs(wanted, "when_full block, but this call asks for drop_oldest");
   (wanted = small()).max_redeliver = 9;
-  expect_differs(wanted, "max_redeliver 3, wanted is 9");
+  expect_differs(wanted, "max_redeliver 3, but this call asks for 9");
   (wanted = small()).max_participants = 20;
-  expect_differs(wanted, "max_participants 16, wanted is 20");
+  expect_differs(wanted, "max_participants 16, but this call asks for 20");
   (wanted = small()).unlink_at = 4;
-  expect_differs(wanted, "unlink_at 0, wanted is 4");
+  expect_differs(wanted, "unlink_at 0, but this call asks for 4");
   (wanted = small()).atfork_handlers = true;
-  expect_differs(wanted, "atfork_handlers false, wanted is true");
+  expect_differs(wanted, "atfork_handlers false, but this call asks for true");
   (wanted = small()).holds_references = true;
-  expect_differs(wanted, "holds_references false, wanted is true");
+  expect_differs(wanted, "holds_references false, but this call asks for true");
   (wanted = small()).readonly_payload = true;
   expect_error(meet(wanted), errc::bad_option,
                "readonly_payload is set, but a named file cannot be sealed: set backing to strategy::memfd");
@@ -515,12 +515,13 @@ TEST_F(Rendezvous, AQueueThatCannotBeTrusted) {
   ASSERT_TRUE(first);
   ASSERT_EQ(fchmod(first->fd(), 0640), 0);
   expect_error(meet(), errc::untrusted,
-               "/forksight-jobs: its mode is 640, others than its owner may use it: it must be 600");
+               "/forksight-jobs: its mode is 640, so other users may open it: the mode must be 600");
   ASSERT_EQ(fchmod(first->fd(), 0600), 0);
   if (geteuid() != 0) GTEST_SKIP() << "a file of another user: only the superuser can make one";
   ASSERT_EQ(fchown(first->fd(), 12345, 12345), 0);
   expect_error(meet(), errc::untrusted,
-               "/forksight-jobs: belongs to user 12345, we are 0: a queue is for one user's processes");
+               "/forksight-jobs: belongs to user 12345, but this process to user 0: only processes of one user can "
+               "share a queue");
   EXPECT_EQ(gc()->skipped, std::vector<std::string>{"/forksight-jobs: belongs to another user"});
   EXPECT_EQ(names(), kOnlyName);
 }

@@ -762,7 +762,7 @@ class ChosenNames(Case):
 
     def test_refused(self):
         self.make()
-        with self.assertRaisesRegex(Error, "has slots 4, wanted is 8: ask for the options"):
+        with self.assertRaisesRegex(Error, "has slots 4, but this call asks for 8: ask for the options"):
             Queue(8, name=self.NAME)
         for name in ("", ".x", "a/b", "ä", "0" * 32):
             with self.assertRaisesRegex(Error, "it can have 1 to 64 letters"):

@@ -285,14 +285,14 @@ class Job(unittest.TestCase):
     def test_errors_are_one_line(self):
         good = ("--", "true")
         for words, status, text in (
-                (("--timeout", "20", *good), 2, '"20" is no duration; give a number and s, m or h, as 90s, 20m or 1h'),
-                (("--timeout", "0s", *good), 2, '"0s" is no duration'),
-                (("--timeout", "-5m", *good), 2, '"-5m" is no duration'),
-                (("--timeout", "1d", *good), 2, '"1d" is no duration'),
-                (("--timeout", "1m30s", *good), 2, '"1m30s" is no duration'),
+                (("--timeout", "20", *good), 2, '"20" is not a duration; give a number and s, m or h, for example 90s, 20m or 1h'),
+                (("--timeout", "0s", *good), 2, '"0s" is not a duration'),
+                (("--timeout", "-5m", *good), 2, '"-5m" is not a duration'),
+                (("--timeout", "1d", *good), 2, '"1d" is not a duration'),
+                (("--timeout", "1m30s", *good), 2, '"1m30s" is not a duration'),
                 (("--timeout", "99999999999999999999h", *good), 2, "is not a duration"),
                 (("--timeout", "169h", *good), 2, '"169h" is longer than a week, which is 168h'),
-                (("--timeout", "5s", "--grace", "soon", *good), 2, '"soon" is no duration'),
+                (("--timeout", "5s", "--grace", "soon", *good), 2, '"soon" is not a duration'),
                 (good, 2, "--timeout is required"),
                 (("--timeout", "5s"), 2, "no command"),
                 (("--timeout", "5s", "--junit", "none/junit.xml", *good), 2, "none/junit.xml: cannot be written: No such file"),
