@@ -40,8 +40,9 @@ void WatchSigns::tell(const inspect::LiveTree& tree) {
   }
   const auto watched =
       static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now - start_).count());
+  const auto members = std::ranges::count(tree.subjects, true, &inspect::Subject::is_asked_about);
   std::string line = fmt::format("forksight: watching {}: {} with {}, no hang found", what_,
-                                 words::count(tree.subjects.size(), "process", "processes"),
+                                 words::count(static_cast<std::size_t>(members), "process", "processes"),
                                  words::count(tree.threads, "thread", "threads"));
   if (!is_first_)
     line += fmt::format("; watched for {}, {} of processor time since the last look", words::duration(watched),

@@ -42,6 +42,7 @@ void add_absent_parents(std::vector<Subject>& subjects) {
       continue;
     Subject parent;
     parent.is_absent = true;
+    parent.is_asked_about = false;
     parent.image.memory = std::make_shared<NoMemory>();
     parent.image.exe = child.image.exe;
     if (is_somebody_else(subjects, child)) {

@@ -125,6 +125,7 @@ void Builder::add_process(std::size_t subject) {
   process.ways_out = from.ways_out;
   process.may_be_timed_out = from.may_be_timed_out;
   process.sets_no_handlers = from.sets_no_handlers;
+  process.is_asked_about = from.is_asked_about;
   scene_.model.processes.push_back(std::move(process));
 }
 

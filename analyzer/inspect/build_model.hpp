@@ -39,6 +39,7 @@ struct Subject {
   // Only for an absent parent: its pid is the ppid that the child's core records. If the real parent had ended before
   // the core was made, this is the pid of another process.
   bool is_supposed = false;
+  bool is_asked_about = true;  // as in model::Process
 };
 
 // Adds an absent parent for each stuck forked process whose parent is not among the subjects. The pid of the absent

@@ -392,6 +392,7 @@ class Look {
           result_.limits.push_back(image.error());
         }
       }
+      subject.is_asked_about = generation_of(member.key.pid) >= 0;
       subject.image.pid = member.key.pid;
       subject.image.ppid = member.ppid;
       subject.image.start_ticks = member.key.start_ticks;
@@ -405,7 +406,7 @@ class Look {
         const auto stat = proc::parse_stat(proc::read_file(proc::task_path(member.key.pid, thread.tid, "stat")).text);
         if (stat) thread.start_ticks = stat->start_ticks;
       }
-      result_.threads += proc::list_numbers(proc::proc_path(member.key.pid, "task")).numbers.size();
+      if (subject.is_asked_about) result_.threads += proc::list_numbers(proc::proc_path(member.key.pid, "task")).numbers.size();
       judge(member, subject);
       if (const auto waits = waits_.find(member.key.pid); waits != waits_.end()) add_look(waits->second, subject.waits);
       if (const auto zombies = zombies_.find(member.key.pid); zombies != zombies_.end())

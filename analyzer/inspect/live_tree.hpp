@@ -35,7 +35,7 @@ struct LiveTreeOptions {
 
 struct LiveTree {
   std::vector<Subject> subjects;
-  std::size_t threads = 0;
+  std::size_t threads = 0;  // of the processes that were asked about
   std::vector<std::string> limits;
 };
 

@@ -407,6 +407,9 @@ struct Process {
   bool has_gaps = false;  // the trace may lack records: there was no space, or the file is cut
   // The memory of the process shows that it never had a second thread: no thread has ended, and no fork lost one.
   bool never_had_other_threads = false;
+  // False: the user asked `why` about other processes. This one is an ancestor of them, shares something with them, or is
+  // a parent that could not be examined. It was examined because it may explain their waits.
+  bool is_asked_about = true;
   // This entry stands for all ancestors of a forked process. None of these ancestors could be examined.
   bool is_some_ancestor = false;
 };

@@ -11,6 +11,7 @@
 #include "diagnose/words.hpp"
 #include "render/names.hpp"
 #include "render/page.hpp"
+#include "render/scope.hpp"
 #include "render/stack_rows.hpp"
 
 namespace forksight::render {
@@ -58,19 +59,19 @@ class TextReport {
     // If a process with one thread forks, the fork is recorded only for one of these reasons: the process has output
     // that it has not written, it shares files with the child, or the child draws random numbers.
     const bool only_threads = model_.unflushed.empty() && model_.shares.empty() && model_.draws.empty();
-    const bool had_threads = only_threads || std::ranges::all_of(model_.forks, [](const model::Fork& fork) {
-                               return fork.lost_threads.size() + fork.unknown_threads > 0;
-                             });
+    const bool had_threads = only_threads || std::ranges::all_of(model_.forks, lost_threads);
+    const std::vector<bool> is_counted = find_counted(model_, findings_);
     // An inferred fork that lost no thread is not counted. The model contains it only because a thread that had ended
     // still held a lock.
-    const auto count = static_cast<std::size_t>(std::ranges::count_if(model_.forks, [](const model::Fork& fork) {
-      return !fork.is_inferred || fork.lost_threads.size() + fork.unknown_threads > 0;
+    const auto count = static_cast<std::size_t>(std::ranges::count_if(model_.forks, [&](const model::Fork& fork) {
+      return is_counted[fork.child.value_or(fork.process)] && (!fork.is_inferred || lost_threads(fork));
     }));
+    const auto members = static_cast<std::size_t>(std::ranges::count(is_counted, true));
     const std::string forks =
         had_threads || count != model_.forks.size()
             ? words::count(count, "fork of a process with threads", "forks of processes with threads")
             : words::count(count, "fork", "forks");
-    const std::string processes = words::count(model_.processes.size(), "process", "processes");
+    const std::string processes = words::count(members, "process", "processes");
     const std::string seen = count == 0 ? processes : fmt::format("{}, {}", processes, forks);
     const std::string hangs = words::count(unexplained_.size(), "unexplained hang", "unexplained hangs");
     std::string found = findings_.empty() ? "nothing found" : words::count(findings_.size(), "finding", "findings");

@@ -12,6 +12,7 @@
 #include "diagnose/futex_waits.hpp"
 #include "diagnose/words.hpp"
 #include "render/page.hpp"
+#include "render/scope.hpp"
 #include "render/stack_rows.hpp"
 
 namespace forksight::render {
@@ -129,6 +130,12 @@ bool can_be_woken(const model::Process& process) {
   return process.liveness == model::Liveness::kAwake || !process.ways_out.empty();
 }
 
+// True for a shell that waits for the end of the job that it started, and for programs like it.
+bool waits_only_for_children(const model::Process& process) {
+  return std::ranges::all_of(process.waits,
+                             [](const model::Wait& wait) { return wait.kind == model::WaitKind::kWaitChild; });
+}
+
 void add_kind(Page& page, const Kind& kind, const TextOptions& options) {
   const model::Wait& wait = *kind.first;
   std::string who = kind.count == 1 ? fmt::format("thread {}{}", wait.tid, words::quoted(wait.name))
@@ -155,10 +162,13 @@ std::vector<model::ProcessId> find_without_finding(const model::Model& model, co
     told.insert(finding.processes.begin(), finding.processes.end());
     for (const Victim& victim : finding.victims) victims.insert(victim.pid);
   }
+  const std::vector<bool> is_counted = find_counted(model, findings);
   std::vector<model::ProcessId> untold;
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Process& process = model.processes[id];
-    if (!process.waits.empty() && !told.contains(id) && !victims.contains(process.pid)) untold.push_back(id);
+    const bool is_ancestor = !is_counted[id] && waits_only_for_children(process);
+    if (!process.waits.empty() && !told.contains(id) && !victims.contains(process.pid) && !is_ancestor)
+      untold.push_back(id);
   }
   return untold;
 }

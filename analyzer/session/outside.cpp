@@ -61,6 +61,7 @@ model::ProcessId find_or_add(model::Model& model, const model::Process& process)
   if (at != model.processes.end()) return static_cast<model::ProcessId>(at - model.processes.begin());
   model.processes.push_back(process);
   model.processes.back().waits_for.reset();
+  model.processes.back().is_asked_about = true;  // the user asked about the whole run
   return model.processes.size() - 1;
 }
 

@@ -435,6 +435,9 @@ why. A stack shows the program's own frames: on the left the function, on the ri
   caller.
 - `[tested]`: the hazard suite tries this advice on a program with that hazard.
 - What forksight could not see, such as a file without symbols, is listed once, at the end.
+- The line at the top says how many findings there are, and in how many processes. For `forksight why` these are the processes
+  that were asked about, their descendants, and other processes on which their waits depend. A shell that only waits for its
+  child is not counted. It may be named under `Waiting`, and the JSON report has it.
 
 ## On a terminal
 

@@ -201,6 +201,23 @@ class Looked(unittest.TestCase):
         child = tree_of(self.hung().pid)[1]
         self.assertEqual(rules(self.report(child)), ["orphaned-mutex"])
 
+    def test_the_first_line_counts_what_was_asked_about(self):
+        # Two shells wait for the program. Nobody asked about the shells, and no process of the program waits for them.
+        shell = Program(["sh", "-c", f"sh -c '{PROGRAM} hang; :'; :"])
+        self.addCleanup(end_all, [shell])
+        shell.go_on()
+        shell.wait_quiet()
+        outer, inner, program, child = tree_of(shell.pid)
+        first = {pid: FORKSIGHT.run(pid).stdout.splitlines()[0] for pid in (outer, inner, program, child)}
+        end = ", 1 fork of a process with threads"
+        self.assertEqual(first[outer], "forksight: 1 finding in 4 processes" + end)
+        self.assertEqual(first[inner], "forksight: 1 finding in 3 processes" + end)
+        self.assertEqual(first[program], "forksight: 1 finding in 2 processes" + end)
+        # A thread of the parent holds the lock for which the child waits. So the parent counts.
+        self.assertEqual(first[child], "forksight: 1 finding in 2 processes" + end)
+        told = [one["pid"] for one in self.report(child)["processes"]]
+        self.assertEqual(sorted(told), sorted([outer, inner, program, child]))
+
     def test_depth_limits_the_generations(self):
         program = self.hung("chain")
         self.assertEqual([len(self.report(program.pid, "--depth", depth)["processes"]) for depth in (0, 1, 2, 9)], [1, 2, 3, 3])
