@@ -69,6 +69,9 @@ OptionHelp read_option(const CLI::Option& option) {
   help.default_value = option.get_default_str();
   help.group = option.get_group();
   help.is_repeated = option.get_expected_max() > 1;
+  help.is_required = option.get_required();
+  for (const CLI::Option* other : option.get_excludes()) help.excluded.push_back(other->get_name());
+  std::ranges::sort(help.excluded);
   if (help.is_positional()) {
     read_value(help, option.get_name(true));
   } else if (option.get_items_expected_max() > 0) {
@@ -120,7 +123,9 @@ void read_examples(VerbHelp& help, const std::string& examples, const std::strin
   }
 }
 
-VerbHelp read_verb(const CLI::App& app, const std::string& path) {
+}  // namespace
+
+VerbHelp read_help(const CLI::App& app, const std::string& path) {
   VerbHelp help;
   help.path = path;
   help.description = app.get_description();
@@ -135,12 +140,10 @@ VerbHelp read_verb(const CLI::App& app, const std::string& path) {
   }
   read_footer(help, app.get_footer());
   for (const CLI::App* verb : app.get_subcommands([](const CLI::App* one) { return !one->get_group().empty(); })) {
-    help.verbs.push_back(read_verb(*verb, path.empty() ? verb->get_name() : path + " " + verb->get_name()));
+    help.verbs.push_back(read_help(*verb, path.empty() ? verb->get_name() : path + " " + verb->get_name()));
   }
   return help;
 }
-
-}  // namespace
 
 std::vector<HelpParagraph> read_paragraphs(const std::string& text) {
   std::vector<HelpParagraph> paragraphs;
@@ -167,7 +170,7 @@ std::vector<HelpParagraph> read_paragraphs(const std::string& text) {
   return paragraphs;
 }
 
-VerbHelp read_help_tables(const CLI::App& app) { return read_verb(app, ""); }
+VerbHelp read_help_tables(const CLI::App& app) { return read_help(app, ""); }
 
 std::vector<const VerbHelp*> list_verbs(const VerbHelp& root) {
   std::vector<const VerbHelp*> all{&root};

@@ -19,6 +19,8 @@ struct OptionHelp {
   ValueKind kind = ValueKind::kNone;
   std::vector<std::string> choices;  // valid values; if `kind` is not kChoice, other values may be valid, too
   bool is_repeated = false;          // may be given again, or takes several words
+  bool is_required = false;
+  std::vector<std::string> excluded;  // options and arguments that cannot be given together with this one
   std::string description;
   std::string default_value;
   std::string group;
@@ -50,6 +52,9 @@ struct VerbHelp {
 
   std::string name() const { return path.substr(path.find(' ') + 1); }
 };
+
+// Returns the help of the verb `app` and of the verbs below it. `path` has the words that call it: "suite run".
+VerbHelp read_help(const CLI::App& app, const std::string& path);
 
 // Returns the help of the command and all its verbs. Leaves out verbs without a group: the help does not show them.
 VerbHelp read_help_tables(const CLI::App& app);

@@ -44,7 +44,7 @@ std::string describe_cures() {
   std::string text = "Cures for --cure, as a comma-separated list (auto: all sound cures; none: no cure):\n";
   for (const trace::CureTerms& cure : trace::kCures) {
     const std::string name = cure.value == 0 ? cure.name : fmt::format("{}={}", cure.name, cure.value);
-    text += fmt::format("  {:<17} {:<9} {}\n", name, cure.is_sound ? "sound" : "NOT SOUND", cure.words);
+    text += fmt::format("  {}  {}: {}\n", name, cure.is_sound ? "sound" : "NOT SOUND", cure.words);
   }
   return text;
 }

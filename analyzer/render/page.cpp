@@ -116,6 +116,18 @@ void Page::labelled(std::string_view label, std::string_view text) {
   end_line();
 }
 
+void Page::entry(std::string_view head, std::string_view text, std::size_t column) {
+  constexpr std::size_t kHeadIndent = 2;
+  pad(kHeadIndent);
+  flow(Style::kPlain, printable(head), kHeadIndent + 2);
+  if (!text.empty()) {
+    if (column_ + 2 > column) end_line();
+    pad(column);
+    flow(Style::kPlain, printable(text), column);
+  }
+  end_line();
+}
+
 void Page::item(Style mark_style, std::string_view mark, std::string_view text) {
   pad(kItemIndent);
   put(mark_style, mark);

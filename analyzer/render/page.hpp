@@ -46,6 +46,8 @@ class Page {
   // Adds "  Label       text", wrapped. Further lines begin under the text. `label` is always a text of forksight
   // itself, in ASCII. So is `mark` in item().
   void labelled(std::string_view label, std::string_view text);
+  // Adds "  head    text", wrapped. The text begins in column `column`, on the next line if the head is too long.
+  void entry(std::string_view head, std::string_view text, std::size_t column);
   // Adds "    mark text", wrapped. Further lines begin under the text.
   void item(Style mark_style, std::string_view mark, std::string_view text);
   // Adds "        label item". Each further item has a separate line, under the first item.
