@@ -12,11 +12,13 @@ namespace forksight::model {
 inline constexpr char kSignalFrame[] = "<signal handler called>";
 
 struct Frame {
-  std::string function;      // demangled; "" if unknown. Inlined frames are separate frames, innermost first.
-  std::string file;          // source file as in the debug information; "" if none
-  int line = 0;              // 0: unknown
-  std::string module;        // path of the library or executable; "" if the address is in none
-  std::uint64_t offset = 0;  // link-time address in the module
+  std::string function;  // demangled; "" if unknown. Inlined frames are separate frames, innermost first.
+  std::string file;      // source file as in the debug information; "" if none
+  int line = 0;          // 0: unknown
+  std::string module;    // path of the library or executable; "" if the address is in none
+  // Link-time address in the module, as addr2line takes it. For a frame that called another one, this is the last byte
+  // of the call, because the return address may belong to the next line.
+  std::uint64_t offset = 0;
   bool approximate = false;  // found by scanning the stack, not by unwinding
   bool inlined = false;
   bool python = false;

@@ -42,20 +42,34 @@ bool can_link(const std::string& file) {
   return file.starts_with('/') && std::filesystem::is_regular_file(file, ignored);
 }
 
-void add_frame(Page& page, const model::Frame& frame, const TextOptions& options) {
+// Returns the place in the file of the code, as addr2line takes it: "libfoo.so+0x1234".
+std::string place_in_module(const model::Frame& frame) {
+  return frame.module.empty() ? "unknown code" : fmt::format("{}+{:#x}", words::base_name(frame.module), frame.offset);
+}
+
+bool has_no_name(const model::Frame& frame) { return frame.function.empty() && frame.file.empty(); }
+
+// True if frame `i` and the frame before it have no names and are in the same module. One row can stand for both.
+bool continues_nameless(Frames frames, std::size_t i) {
+  return i > 0 && has_no_name(frames[i]) && has_no_name(frames[i - 1]) && frames[i].module == frames[i - 1].module;
+}
+
+// Adds a row for the frame. If `count` is greater than 1, the row also stands for the next frames, which have no names.
+void add_frame(Page& page, const model::Frame& frame, std::size_t count, const TextOptions& options) {
   std::string where;
   if (!frame.file.empty()) {
     where = shorten(frame.file, options.cwd);
     if (frame.line > 0) where += fmt::format(":{}", frame.line);
-  } else if (!frame.module.empty()) {
-    where = fmt::format("{}+{:#x}", words::base_name(frame.module), frame.offset);
+  } else if (!frame.function.empty() && !frame.module.empty()) {
+    where = place_in_module(frame);
   }
   std::string note = frame.inlined ? "(inlined)" : "";
   if (frame.approximate) note += note.empty() ? "(approximate)" : " (approximate)";
+  if (count > 1) note += fmt::format("{}({} frames without names)", note.empty() ? "" : " ", count);
   const bool is_linked = options.colour && options.link_host && can_link(frame.file);
-  page.row({.name = frame.function.empty() ? "??" : frame.function,
-            .place = where,
-            .note = note,
+  page.row({.name = frame.function.empty() ? place_in_module(frame) : frame.function,
+            .place = where.empty() ? note : where,
+            .note = where.empty() ? "" : note,
             .path = is_linked ? std::string_view(frame.file) : std::string_view()});
 }
 
@@ -86,7 +100,10 @@ bool is_own(const model::Frame& frame) {
 // Chooses the frames that get a row.
 std::vector<bool> choose(Frames frames) {
   std::vector<bool> is_shown(frames.size());
-  const auto own = static_cast<std::size_t>(std::ranges::count_if(frames, is_own));
+  std::size_t own = 0;
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    if (is_own(frames[i]) && !continues_nameless(frames, i)) ++own;
+  }
   const bool has_user =
       std::ranges::any_of(frames, [](const auto& frame) { return words::whose(frame) == Whose::kUser; });
   const bool has_library =
@@ -98,7 +115,9 @@ std::vector<bool> choose(Frames frames) {
   };
   std::size_t seen = 0;
   for (std::size_t i = 0; i < frames.size(); ++i) {
-    if (has_user) {
+    if (continues_nameless(frames, i)) {
+      is_shown[i] = is_shown[i - 1];
+    } else if (has_user) {
       if (!is_own(frames[i])) continue;
       is_shown[i] = own <= kMostInner + kMostOuter || seen < kMostInner || seen >= own - kMostOuter;
       ++seen;
@@ -128,11 +147,13 @@ void add_stack(Page& page, const model::Stack& stack, const TextOptions& options
   const std::size_t user_end = words::find_user_part(stack).second;
   const std::size_t end = user_end == 0 || options.full ? frames.size() : user_end;
   for (std::size_t i = 0; i < end;) {
+    const std::size_t first = i;
     if (is_shown[i]) {
-      add_frame(page, frames[i++], options);
+      ++i;
+      while (!options.full && i < end && is_shown[i] && continues_nameless(frames, i)) ++i;
+      add_frame(page, frames[first], i - first, options);
       continue;
     }
-    const std::size_t first = i;
     while (i < end && !is_shown[i]) ++i;
     fold(page, frames.subspan(first, i - first));
   }

@@ -72,7 +72,7 @@ std::vector<model::Frame> Symbolizer::State::name(const RawFrame& raw) {
   model::Frame frame;
   if (place.module != nullptr) {
     frame.module = place.module->path;
-    frame.offset = raw.pc - place.module->bias;
+    frame.offset = address - place.module->bias;
   }
   if (!place) {
     frames.push_back(std::move(frame));

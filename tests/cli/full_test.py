@@ -3,6 +3,7 @@
 
 PROGRAM is why_program. tests/cli/why/why_test.py has the same test for `forksight why`.
 """
+import re
 import shutil
 import subprocess
 import sys
@@ -54,6 +55,29 @@ class Full(unittest.TestCase):
         subprocess.run(["gcore", "-o", self.folder / "core", str(child)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=LIMIT_S,
                        check=True)
         self.check(*(forksight("core", *option, self.folder / f"core.{child}").stdout for option in ([], ["--full"])))
+
+    def test_a_stripped_program(self):
+        """Frames without names have the place in their file. addr2line finds there the line that a report has if the program is
+        not stripped."""
+        stripped = self.folder / "stripped"
+        subprocess.run(["strip", "-o", stripped, PROGRAM], timeout=LIMIT_S, check=True)
+        program, named = Program([stripped, "hang"]), Program([PROGRAM, "hang"])
+        self.addCleanup(end_all, [program, named])
+        for one in (program, named):
+            one.go_on()
+            one.wait_quiet()
+        texts = [forksight("why", one.pid, "--full").stdout for one in (program, named)]
+        self.assertNotIn("??", texts[0])
+        found = [re.findall(pattern, text) for pattern, text in zip((r"\n      stripped\+(0x[0-9a-f]+)\n", r"\n      (hang_in_child) +(\S+)\n"), texts)]
+        self.assertTrue(found[0] and found[1], texts)
+        lines = [subprocess.run(["addr2line", "-i", "-f", "-e", PROGRAM, offset], capture_output=True, text=True, timeout=LIMIT_S, check=True).stdout
+                 for offset in found[0]]
+        function, place = found[1][0]
+        in_function = [line for line in lines if line.splitlines()[0] == function]
+        self.assertTrue(in_function, lines)
+        self.assertIn(Path(place).name, [Path(line.split()[1]).name for line in in_function], lines)
+        # Without --full, the innermost of these frames has a row.
+        self.assertRegex(forksight("why", program.pid).stdout, rf"\n      stripped\+{found[0][0]}( |\n)")
 
     def test_the_help_of_every_verb_names_the_option(self):
         for verb in ("run", "why", "core", "report"):

@@ -431,6 +431,8 @@ why. A stack shows the program's own frames: on the left the function, on the ri
   [known owner of threads](pools.md).
 - If a thread waits inside of a library, sentences name the line of the program first, and then the line of the library:
   "dl2.py:20, dataloader.py:1039".
+- A frame without a name, as in a stripped program, is shown as `app+0x1171`: the file, and the place in it that addr2line
+  takes. Consecutive frames of this kind in one file share a row, which has the place of the innermost one and their number.
 - `(approximate)`: the frame was found by a search of the stack. `(inlined)`: the compiler has put the function into its
   caller.
 - `[tested]`: the hazard suite tries this advice on a program with that hazard.

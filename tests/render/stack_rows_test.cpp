@@ -120,6 +120,78 @@ TEST(StackRows, ShowBothEndsOfARecursion) {
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 25);
 }
 
+model::Frame nameless(const std::string& module, std::uint64_t offset) {
+  model::Frame frame;
+  frame.module = module;
+  frame.offset = offset;
+  return frame;
+}
+
+model::Stack stripped_stack() {
+  model::Stack stack = test::make_stack({"futex_wait libc.so.6"});
+  for (std::uint64_t i = 0; i < 5; ++i) stack.frames.push_back(nameless("/opt/app/server", 0x1171 + 0x20 * i));
+  stack.frames.push_back(nameless("/opt/app/plugin.so", 0x4000));
+  stack.frames.push_back(test::make_stack({"main app.c:9"}).frames.front());
+  stack.frames.push_back(nameless("/opt/app/server", 0x2000));
+  stack.frames.push_back(test::make_stack({"clone3 libc.so.6"}).frames.front());
+  return stack;
+}
+
+TEST(StackRows, ShowModuleAndOffsetOfFramesWithoutNames) {
+  EXPECT_EQ(rows(stripped_stack()),
+            "      (1 frame of libc.so.6)\n"
+            "      server+0x1171                     (5 frames without names)\n"
+            "      plugin.so+0x4000\n"
+            "      main                              /src/app/app.c:9\n"
+            "      server+0x2000\n");
+  TextOptions options;
+  options.full = true;
+  const std::string full = rows(stripped_stack(), options);
+  for (const char* const row : {"server+0x1171\n", "server+0x1191\n", "server+0x11f1\n", "plugin.so+0x4000\n"})
+    EXPECT_TRUE(has(full, std::string("\n      ") + row)) << full;
+}
+
+// A stripped program may have any number of frames without names. One row stands for all of them.
+TEST(StackRows, CountFramesWithoutNamesAsOneRow) {
+  model::Stack stack = test::make_stack({"leaf app.c:1"});
+  for (int i = 0; i < 300; ++i) stack.frames.push_back(nameless("/opt/app/server", 0x1000));
+  stack.frames.push_back(test::make_stack({"main app.c:9"}).frames.front());
+  EXPECT_EQ(rows(stack),
+            "      leaf                              /src/app/app.c:1\n"
+            "      server+0x1000                     (300 frames without names)\n"
+            "      main                              /src/app/app.c:9\n");
+}
+
+TEST(StackRows, FoldFramesWithoutNamesOfLibraries) {
+  model::Stack stack = test::make_stack({"futex_wait libc.so.6"});
+  for (int i = 0; i < 20; ++i) stack.frames.push_back(nameless("/usr/lib/liba.so.1", 0x1000));
+  stack.frames.push_back(test::make_stack({"run libb.so.1"}).frames.front());
+  EXPECT_EQ(rows(stack),
+            "      (1 frame of libc.so.6)\n"
+            "      liba.so.1+0x1000                  (20 frames without names)\n"
+            "      run                               libb.so.1+0x1234\n");
+}
+
+TEST(StackRows, SayWhatIsKnownAboutEachFrame) {
+  model::Stack stack = test::make_stack({"work app.c:5"});
+  stack.frames.push_back({});  // code that a program has generated
+  stack.frames.push_back(nameless("/opt/app/server", 0x1000));
+  stack.frames.back().file = "/src/app/start.S";
+  stack.frames.back().line = 7;
+  stack.frames.push_back(nameless("/opt/app/server", 0x3000));
+  stack.frames.back().approximate = true;
+  stack.frames.push_back(test::make_stack({"main app.c:9"}).frames.front());
+  for (const bool is_full : {false, true}) {
+    TextOptions options;
+    options.full = is_full;
+    const std::string text = rows(stack, options);
+    EXPECT_FALSE(has(text, "??")) << text;
+    EXPECT_TRUE(has(text, "unknown code")) << text;
+    EXPECT_TRUE(has(text, "      server+0x1000                     /src/app/start.S:7\n")) << text;
+    EXPECT_TRUE(has(text, "      server+0x3000                     (approximate)\n")) << text;
+  }
+}
+
 TEST(StackRows, LinkToFilesThatExist) {
   std::string folder = (std::filesystem::temp_directory_path() / "forksight-links-XXXXXX").string();
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
