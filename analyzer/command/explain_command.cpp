@@ -77,6 +77,8 @@ std::string tell(const Found& found) {
   if (!found.unknown.empty()) {
     parts.push_back(fmt::format("No page has: {}. These pages have the other words.\n", fmt::join(found.unknown, ", ")));
   }
+  for (const auto& [word, meant] : found.corrected)
+    parts.push_back(fmt::format("No page has \"{}\". These pages have \"{}\".\n", word, meant));
   const std::size_t whole = found.has_best ? 1 : 0;  // how many sections are printed whole
   if (whole != 0) {
     const Symptom& best = found.symptoms.front();

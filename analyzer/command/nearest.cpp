@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::size_t kMostSuggestions = 3;
 
-// Returns the smallest number of insertions, deletions, replacements and swaps of two adjacent letters that turn one
-// word into the other.
+}  // namespace
+
 std::size_t edit_distance(std::string_view one, std::string_view other) {
   std::vector<std::size_t> before(other.size() + 1);  // the row before `last`
   std::vector<std::size_t> last(other.size() + 1);
@@ -30,8 +30,6 @@ std::size_t edit_distance(std::string_view one, std::string_view other) {
   }
   return last.back();
 }
-
-}  // namespace
 
 std::vector<std::string> find_nearest(std::string_view word, const std::vector<std::string>& known) {
   // A word of more than kLongest bytes is no typing error. To save time, only the beginning of such a word is compared.

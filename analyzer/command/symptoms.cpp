@@ -4,29 +4,35 @@
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <map>
+#include <set>
 #include <utility>
 
+#include "command/nearest.hpp"
 #include "command/pages.hpp"
 
 namespace forksight {
 namespace {
 
 constexpr double kTitleWeight = 4;
+constexpr double kInflectedWeight = 3;  // for "fork" in a title that has "forked"
 // The first symptom is printed whole if its words have this share of the weight of all words.
 constexpr double kShareOfBest = 0.45;
 // A page is listed if it ranks at least this share of the best page of its kind.
 constexpr double kShareOfListed = 0.4;
 
-// Words that do not tell one page from another: articles and the like, and words that say that something hangs.
-constexpr std::array<std::string_view, 88> kFillers{
-    "a",     "all",   "am",    "an",      "and",    "any",     "are",    "as",   "at",      "be",        "because",
-    "been",  "block", "but",   "by",      "can",    "cannot",  "come",   "do",   "does",    "doesn",     "doing",
-    "done",  "end",   "ever",  "finish",  "for",    "forever", "freeze", "from", "froze",   "frozen",    "get",
-    "go",    "got",   "hang",  "has",     "have",   "hung",    "i",      "if",   "in",      "is",        "isn",
-    "it",    "its",   "just",  "like",    "my",     "never",   "no",     "not",  "nothing", "of",        "on",
-    "or",    "our",   "out",   "problem", "return", "see",     "shows",  "so",   "some",    "sometimes", "stall",
-    "still", "stuck", "that",  "the",     "there",  "this",    "to",     "use",  "using",   "was",       "we",
-    "what",  "when",  "where", "which",   "while",  "who",     "why",    "will", "with",    "without",   "you"};
+// Words that do not tell one page from another: articles and the like, and words that say that something hangs. Sorted.
+constexpr std::array<std::string_view, 101> kFillers{
+    "a",       "all",     "am",     "an",     "and",    "any",     "app",    "are",  "as",     "at",        "be",
+    "because", "been",    "block",  "but",    "by",     "can",     "cannot", "cant", "come",   "day",       "do",
+    "does",    "doesn",   "doesnt", "doing",  "done",   "dont",    "end",    "ever", "finish", "for",       "forever",
+    "freeze",  "from",    "froze",  "frozen", "get",    "go",      "got",    "hang", "has",    "have",      "hour",
+    "hung",    "i",       "if",     "in",     "is",     "isn",     "it",     "its",  "just",   "keep",      "like",
+    "minute",  "my",      "never",  "no",     "not",    "nothing", "of",     "on",   "or",     "our",       "out",
+    "problem", "program", "return", "s",      "script", "see",     "shows",  "so",   "some",   "sometimes", "stall",
+    "still",   "stuck",   "t",      "that",   "the",    "there",   "this",   "to",   "use",    "using",     "was",
+    "we",      "what",    "when",   "where",  "which",  "while",   "who",    "why",  "will",   "with",      "without",
+    "wont",    "you"};
 
 // Returns the word without an ending such as "s", "ed" or "ing", if at least three letters are left.
 std::string without_ending(const std::string& word) {
@@ -38,19 +44,57 @@ std::string without_ending(const std::string& word) {
   return word;
 }
 
+bool is_number(const std::string& word) {
+  return !word.empty() && std::ranges::all_of(word, [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+// Turns a share of a processor into one of the two that the pages have: "0%" for a process that sleeps, and "100%" for
+// a process that is busy.
+std::string make_share(const std::string& number) {
+  constexpr int kBusy = 50;
+  constexpr std::size_t kMostDigits = 4;
+  return number.size() > kMostDigits || std::stoi(number) >= kBusy ? "100%" : "0%";
+}
+
 // Returns the words of the text in lower case. Any character that is neither a letter nor a digit separates words.
+// There are two exceptions. A number and the percent sign behind it are one word, because "0 % CPU" and "100 % CPU" are
+// different symptoms. And a name such as `apply_async` is a word of its own, beside its parts.
 std::vector<std::string> split_words(std::string_view text) {
-  std::vector<std::string> words{""};
+  std::vector<std::string> words;
+  std::string word;
+  std::string name;  // the parts of a name so far, joined by "_"
+  const auto end_word = [&](bool goes_on) {
+    if (!word.empty()) {
+      name += (name.empty() ? "" : "_") + word;
+      const bool is_percent = word == "percent" && !words.empty() && is_number(words.back());
+      if (is_percent) {
+        words.back() = make_share(words.back());
+      } else {
+        words.push_back(word);
+      }
+      word.clear();
+    }
+    if (goes_on) return;
+    if (name.find('_') != std::string::npos) words.push_back(name);
+    name.clear();
+  };
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
     if (std::isalnum(byte) != 0) {
-      words.back() += static_cast<char>(std::tolower(byte));
-    } else if (!words.back().empty()) {
-      words.emplace_back();
+      word += static_cast<char>(std::tolower(byte));
+      continue;
     }
+    end_word(c == '_');
+    if (c == '%' && !words.empty() && is_number(words.back())) words.back() = make_share(words.back());
   }
-  if (words.back().empty()) words.pop_back();
+  end_word(false);
   return words;
+}
+
+// True for a word that may be missing on all pages without a meaning: a number, an address, an option with a number, a
+// long name whose parts count, too.
+bool is_incidental(const std::string& word) {
+  return std::ranges::any_of(word, [](unsigned char c) { return c == '_' || std::isdigit(c) != 0; });
 }
 
 bool is_filler(const std::string& word) {
@@ -105,6 +149,40 @@ bool has_word(const Document& document, const std::string& wanted) {
   return count_word(document.title, wanted) + count_word(document.text, wanted) > 0;
 }
 
+// The words of all pages, and how many pages have each. Words of titles count more.
+using Vocabulary = std::map<std::string, std::size_t>;
+
+Vocabulary collect_words(const std::vector<Document>& documents) {
+  constexpr std::size_t kOfTitle = 1000;
+  Vocabulary words;
+  for (const Document& document : documents) {
+    for (const std::string& word : document.title) words[word] += kOfTitle;
+    for (const std::string& word : std::set(document.text.begin(), document.text.end())) ++words[word];
+  }
+  return words;
+}
+
+// Returns the word of a page that the user probably meant by a word that no page has; "" if there is none. Only a few
+// letters may be wrong, and not the first one.
+std::string correct(const std::string& word, const Vocabulary& vocabulary) {
+  constexpr std::size_t kShortest = 4;
+  constexpr std::size_t kLong = 8;  // a word that may have two wrong letters
+  constexpr std::size_t kLongest = 32;
+  if (word.size() < kShortest || word.size() > kLongest) return {};
+  const std::size_t allowed = word.size() >= kLong ? 2 : 1;
+  std::string best;
+  std::pair<std::size_t, std::size_t> rank{allowed, 0};  // the distance, then how many pages have the word
+  for (const auto& [known, count] : vocabulary) {
+    const bool is_near = known.size() >= kShortest && known.size() + allowed >= word.size() &&
+                         word.size() + allowed >= known.size() && known.front() == word.front();
+    const std::size_t distance = is_near ? edit_distance(word, known) : allowed + 1;
+    if (distance > rank.first || (distance == rank.first && count <= rank.second)) continue;
+    rank = {distance, count};
+    best = known;
+  }
+  return best;
+}
+
 struct Word {
   std::string text;
   double weight = 0;  // the greater, the fewer pages have the word
@@ -115,17 +193,33 @@ struct Rank {
   double share = 0;  // the weight of the words that the document has, as a share of the weight of all words
 };
 
+// Returns how much of the title the words are: 1 if the title has no other words. Fillers do not count.
+double find_coverage(const std::vector<std::string>& title, const std::vector<Word>& words) {
+  double all = 0;
+  double covered = 0;
+  for (const std::string& word : title) {
+    if (is_filler(word)) continue;
+    ++all;
+    if (std::ranges::any_of(words, [&](const Word& one) { return is_match(one.text, word); })) ++covered;
+  }
+  return all > 0 ? covered / all : 0;
+}
+
 Rank rank(const Document& document, const std::vector<Word>& words) {
+  constexpr double kCoverageWeight = 0.5;
   Rank result;
   double all = 0;
   for (const Word& word : words) {
     all += word.weight;
     const bool is_in_title = count_word(document.title, word.text) > 0;
+    const bool is_as_typed = std::ranges::find(document.title, word.text) != document.title.end();
     const double count = weight_of_count(count_word(document.text, word.text));
-    result.sum += word.weight * ((is_in_title ? kTitleWeight : 0) + count);
+    result.sum += word.weight * ((is_as_typed ? kTitleWeight : is_in_title ? kInflectedWeight : 0) + count);
     result.share += is_in_title || count > 0 ? word.weight : 0;
   }
   result.share = all > 0 ? result.share / all : 0;
+  // A page that lacks a rare word is less likely to be meant, even if it has a frequent one in its title.
+  result.sum *= result.share * (1 + kCoverageWeight * find_coverage(document.title, words));
   return result;
 }
 
@@ -163,15 +257,14 @@ std::vector<Symptom> read_symptoms(std::string_view page) {
 }
 
 Found search_pages(const std::vector<std::string>& texts) {
+  std::vector<std::string> typed;
   std::vector<std::string> wanted;
   for (const std::string& text : texts) {
     for (std::string& word : split_words(text)) {
+      typed.push_back(word);
       if (std::ranges::find(wanted, word) == wanted.end()) wanted.push_back(std::move(word));
     }
   }
-  const bool has_no_other = std::ranges::all_of(wanted, is_filler);
-  if (!has_no_other) std::erase_if(wanted, is_filler);
-
   std::vector<Symptom> symptoms;
   std::vector<Document> documents;  // first those of `symptoms`, then those of the hazard pages
   for (const Page& page : symptom_pages()) {
@@ -182,11 +275,31 @@ Found search_pages(const std::vector<std::string>& texts) {
   }
   for (const Page& page : hazard_pages()) documents.push_back({split_words(page.name), split_page(page.text)});
 
+  const Vocabulary vocabulary = collect_words(documents);
+  // "data loader" also means "dataloader".
+  for (std::size_t i = 0; i + 1 < typed.size(); ++i) {
+    std::string joined = typed[i] + typed[i + 1];
+    if (vocabulary.contains(joined) && std::ranges::find(wanted, joined) == wanted.end())
+      wanted.push_back(std::move(joined));
+  }
+  const bool has_no_other = std::ranges::all_of(wanted, is_filler);
+  if (!has_no_other) std::erase_if(wanted, is_filler);
+
   Found found;
+  const auto count_pages = [&](const std::string& word) {
+    return std::ranges::count_if(documents, [&](const Document& one) { return has_word(one, word); });
+  };
+  for (std::string& word : wanted) {
+    if (is_incidental(word) || count_pages(word) != 0) continue;
+    std::string meant = correct(word, vocabulary);
+    if (meant.empty()) continue;
+    found.corrected.emplace_back(word, meant);
+    word = std::move(meant);
+  }
   std::vector<Word> words;
   for (const std::string& word : wanted) {
-    const auto count = std::ranges::count_if(documents, [&](const Document& one) { return has_word(one, word); });
-    const bool is_unknown = count == 0 && word.size() > 1;
+    const auto count = count_pages(word);
+    const bool is_unknown = count == 0 && word.size() > 1 && !is_incidental(word);
     if (is_unknown) found.unknown.push_back(word);
     if (is_unknown || count != 0) {
       const double pages = static_cast<double>(documents.size());

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace forksight {
@@ -20,12 +21,15 @@ struct Found {
   std::vector<std::string> hazards;  // slugs, the best match first
   bool has_best = false;             // the first symptom has most of the words, so it is worth to print all of it
   std::vector<std::string> unknown;  // words that no page has
+  // Words that no page has, and the words that were searched for instead, because the user probably meant them.
+  std::vector<std::pair<std::string, std::string>> corrected;
 };
 
 // Finds the pages that have the words of a text, as a user types it: "celery worker stuck", an error message, the name
 // of a function. Upper and lower case and the endings of words make no difference. A rare word counts more than a
 // frequent one, and a word in a title more than a word in a text. Words that say only that something hangs ("hangs",
 // "never returns", "stuck") do not count, because all pages are about hangs. They count if there are no other words.
+// If no page has a word, a word that differs from it by one or two letters is searched for.
 Found search_pages(const std::vector<std::string>& texts);
 
 }  // namespace forksight

@@ -406,7 +406,8 @@ class Look {
         const auto stat = proc::parse_stat(proc::read_file(proc::task_path(member.key.pid, thread.tid, "stat")).text);
         if (stat) thread.start_ticks = stat->start_ticks;
       }
-      if (subject.is_asked_about) result_.threads += proc::list_numbers(proc::proc_path(member.key.pid, "task")).numbers.size();
+      if (subject.is_asked_about)
+        result_.threads += proc::list_numbers(proc::proc_path(member.key.pid, "task")).numbers.size();
       judge(member, subject);
       if (const auto waits = waits_.find(member.key.pid); waits != waits_.end()) add_look(waits->second, subject.waits);
       if (const auto zombies = zombies_.find(member.key.pid); zombies != zombies_.end())
