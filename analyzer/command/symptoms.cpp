@@ -5,7 +5,6 @@
 #include <cctype>
 #include <cmath>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "command/nearest.hpp"
@@ -44,9 +43,9 @@ std::string without_ending(const std::string& word) {
   return word;
 }
 
-bool is_number(const std::string& word) {
-  return !word.empty() && std::ranges::all_of(word, [](unsigned char c) { return std::isdigit(c) != 0; });
-}
+bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+
+bool is_number(const std::string& word) { return !word.empty() && std::ranges::all_of(word, is_digit); }
 
 // Turns a share of a processor into one of the two that the pages have: "0%" for a process that sleeps, and "100%" for
 // a process that is busy.
@@ -78,10 +77,20 @@ std::vector<std::string> split_words(std::string_view text) {
     if (name.find('_') != std::string::npos) words.push_back(name);
     name.clear();
   };
-  for (const char c : text) {
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
     const auto byte = static_cast<unsigned char>(c);
     if (std::isalnum(byte) != 0) {
       word += static_cast<char>(std::tolower(byte));
+      continue;
+    }
+    // The dot of "98.7 %" does not end the number.
+    const bool is_in_number = c == '.' && is_number(word) && at + 1 < text.size() && is_digit(text[at + 1]);
+    const std::size_t fraction_end =
+        is_in_number ? std::min(text.find_first_not_of("0123456789", at + 1), text.size()) : at;
+    const std::size_t sign = is_in_number ? std::min(text.find_first_not_of(' ', fraction_end), text.size()) : at;
+    if (is_in_number && (text.substr(sign).starts_with('%') || text.substr(sign).starts_with("percent"))) {
+      at = fraction_end - 1;
       continue;
     }
     end_word(c == '_');
@@ -140,10 +149,24 @@ std::vector<std::string> split_page(std::string_view text) {
   return split_words(without_parts(without_parts(text, "- **", ":**"), "](", ")"));
 }
 
+using Counts = std::map<std::string, std::size_t>;  // how often a text has each of its words
+
 struct Document {
   std::vector<std::string> title;
-  std::vector<std::string> text;
+  Counts text;
 };
+
+Document make_document(std::string_view title, std::string_view text) {
+  Document document{split_words(title), {}};
+  for (std::string& word : split_page(text)) ++document.text[std::move(word)];
+  return document;
+}
+
+std::size_t count_word(const Counts& text, const std::string& wanted) {
+  std::size_t sum = 0;
+  for (const auto& [word, count] : text) sum += is_match(wanted, word) ? count : 0;
+  return sum;
+}
 
 bool has_word(const Document& document, const std::string& wanted) {
   return count_word(document.title, wanted) + count_word(document.text, wanted) > 0;
@@ -157,9 +180,29 @@ Vocabulary collect_words(const std::vector<Document>& documents) {
   Vocabulary words;
   for (const Document& document : documents) {
     for (const std::string& word : document.title) words[word] += kOfTitle;
-    for (const std::string& word : std::set(document.text.begin(), document.text.end())) ++words[word];
+    for (const auto& [word, count] : document.text) ++words[word];
   }
   return words;
+}
+
+// All that is searched.
+struct Library {
+  std::vector<Symptom> symptoms;
+  std::vector<Document> documents;  // first those of `symptoms`, then those of the hazard pages
+  Vocabulary vocabulary;
+};
+
+Library read_library() {
+  Library library;
+  for (const Page& page : symptom_pages()) {
+    for (Symptom& symptom : read_symptoms(page.text)) {
+      library.documents.push_back(make_document(symptom.title, symptom.text));
+      library.symptoms.push_back(std::move(symptom));
+    }
+  }
+  for (const Page& page : hazard_pages()) library.documents.push_back(make_document(page.name, page.text));
+  library.vocabulary = collect_words(library.documents);
+  return library;
 }
 
 // Returns the word of a page that the user probably meant by a word that no page has; "" if there is none. Only a few
@@ -265,17 +308,8 @@ Found search_pages(const std::vector<std::string>& texts) {
       if (std::ranges::find(wanted, word) == wanted.end()) wanted.push_back(std::move(word));
     }
   }
-  std::vector<Symptom> symptoms;
-  std::vector<Document> documents;  // first those of `symptoms`, then those of the hazard pages
-  for (const Page& page : symptom_pages()) {
-    for (Symptom& symptom : read_symptoms(page.text)) {
-      documents.push_back({split_words(symptom.title), split_page(symptom.text)});
-      symptoms.push_back(std::move(symptom));
-    }
-  }
-  for (const Page& page : hazard_pages()) documents.push_back({split_words(page.name), split_page(page.text)});
-
-  const Vocabulary vocabulary = collect_words(documents);
+  static const Library library = read_library();
+  const auto& [symptoms, documents, vocabulary] = library;
   // "data loader" also means "dataloader".
   for (std::size_t i = 0; i + 1 < typed.size(); ++i) {
     std::string joined = typed[i] + typed[i + 1];
@@ -287,17 +321,19 @@ Found search_pages(const std::vector<std::string>& texts) {
 
   Found found;
   const auto count_pages = [&](const std::string& word) {
-    return std::ranges::count_if(documents, [&](const Document& one) { return has_word(one, word); });
+    return std::ranges::count_if(library.documents, [&](const Document& one) { return has_word(one, word); });
   };
-  for (std::string& word : wanted) {
-    if (is_incidental(word) || count_pages(word) != 0) continue;
-    std::string meant = correct(word, vocabulary);
-    if (meant.empty()) continue;
-    found.corrected.emplace_back(word, meant);
-    word = std::move(meant);
+  std::vector<std::string> meant;
+  for (const std::string& word : wanted) {
+    const bool is_known = is_incidental(word) || count_pages(word) != 0;
+    const std::string nearest = is_known ? "" : correct(word, vocabulary);
+    if (!nearest.empty()) found.corrected.emplace_back(word, nearest);
+    const std::string& one = nearest.empty() ? word : nearest;
+    const bool is_new = std::ranges::find(meant, one) == meant.end();
+    if (is_new && (has_no_other || !is_filler(one))) meant.push_back(one);
   }
   std::vector<Word> words;
-  for (const std::string& word : wanted) {
+  for (const std::string& word : meant) {
     const auto count = count_pages(word);
     const bool is_unknown = count == 0 && word.size() > 1 && !is_incidental(word);
     if (is_unknown) found.unknown.push_back(word);
@@ -311,7 +347,7 @@ Found search_pages(const std::vector<std::string>& texts) {
   for (std::size_t i = 0; i < documents.size(); ++i) {
     const Rank value = rank(documents[i], words);
     if (i < symptoms.size()) {
-      of_symptoms.push_back({value, std::move(symptoms[i])});
+      of_symptoms.push_back({value, symptoms[i]});
     } else {
       of_hazards.push_back({value, std::string(hazard_pages()[i - symptoms.size()].name)});
     }

@@ -1,0 +1,181 @@
+// Each of these texts is what a person with a hang may type. The search must find the right section first.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "command/symptoms.hpp"
+
+namespace forksight {
+namespace {
+
+// What the user types, and the beginning of the title of the section.
+constexpr std::pair<const char*, const char*> kTyped[] = {
+    {"0% CPU", "A process is idle"},
+    {"process does nothing 0 % cpu", "A process is idle"},
+    {"process idle but never finishes", "A process is idle"},
+    {"cpu usage is zero", "A process is idle"},
+    {"0 percent cpu", "A process is idle"},
+    {"program sleeps forever", "A process is idle"},
+    {"100% CPU", "A child spins"},
+    {"high cpu after fork", "A child spins"},
+    {"99% cpu in child process", "A child spins"},
+    {"busy loop sched_yield", "A child spins"},
+    {"gunicron worker timeout", "gunicorn"},
+    {"[CRITICAL] WORKER TIMEOUT (pid:1234)", "gunicorn"},
+    {"gunicorn preload_app hangs", "gunicorn"},
+    {"dataloder stuck", "DataLoader"},
+    {"data loader hangs", "DataLoader"},
+    {"pytroch training hangs at first batch", "DataLoader"},
+    {"torch num_workers > 0 hangs", "DataLoader"},
+    {"pytorch lightning stuck", "DataLoader"},
+    {"subproces communicate hangs", "subprocess.wait()"},
+    {"Popen.wait never returns", "subprocess.wait()"},
+    {"subprocess.check_output hangs", "subprocess.wait()"},
+    {"readline from child's stdout blocks", "subprocess.wait()"},
+    {"ProcessPoolExecutor hangs", "pool.join()"},
+    {"concurrent.futures submit never returns", "pool.join()"},
+    {"multiprocesing Pool map stuck", "pool.join()"},
+    {"pool.starmap hangs", "pool.join()"},
+    {"apply_async get never returns", "pool.join()"},
+    {"pool.close pool.join blocks forever", "pool.join()"},
+    {"cuda initialization error in child process", "Cannot re-initialize"},
+    {"torch.cuda.is_available then fork", "Cannot re-initialize"},
+    {"celery prefork worker stuck", "celery"},
+    {"celry worker hangs", "celery"},
+    {"airflow task stays running", "Airflow"},
+    {"puma cluster worker hung", "Ruby"},
+    {"rails unicorn worker stuck", "Ruby"},
+    {"php-fpm max children busy", "PHP-FPM"},
+    {"R parallel mclapply stuck", "R: mclapply()"},
+    {"data.table setDTthreads fork", "R: mclapply()"},
+    {"jenkins build stuck", "A CI job"},
+    {"gitlab job timeout", "A CI job"},
+    {"No output has been received in the last 10m0s", "A CI job"},
+    {"ctest timeout", "A test run"},
+    {"pytest-xdist worker hangs", "A test run"},
+    {"unittest never finishes", "A test run"},
+    {"make -j8 hangs", "make, ssh or cron"},
+    {"jobserver deadlock", "make, ssh or cron"},
+    {"shell pipeline hangs", "make, ssh or cron"},
+    {"ssh command does not return", "make, ssh or cron"},
+    {"cron job never ends", "make, ssh or cron"},
+    {"grep in a pipe waits for EOF", "make, ssh or cron"},
+    {"strace shows only futex", "strace shows"},
+    {"futex(0x7f1c, FUTEX_WAIT_PRIVATE, 2, NULL", "strace shows"},
+    {"wchan futex_wait_queue_me", "strace shows"},
+    {"__lll_lock_wait", "C or C++"},
+    {"pthread_join never returns", "C or C++"},
+    {"std::thread join hangs", "C or C++"},
+    {"mutex deadlok", "C or C++"},
+    {"two threads deadlock", "C or C++"},
+    {"threading.Lock acquire blocks", "Python: every stack"},
+    {"python logging hangs after fork", "Python: every stack"},
+    {"py-spy shows acquire", "Python: every stack"},
+    {"pyhton threads stuck in wait", "Python: every stack"},
+    {"asyncio await never returns", "asyncio"},
+    {"event loop stuck epoll_wait", "asyncio"},
+    {"python hangs at shutdown", "It hangs at exit"},
+    {"program does not exit", "It hangs at exit"},
+    {"atexit handler hangs", "It hangs at exit"},
+    {"fork never returns", "fork() itself"},
+    {"pthread_atfork deadlock", "fork() itself"},
+    {"lines printed twice", "Output appears twice"},
+    {"duplicate output", "Output appears twice"},
+    {"same random numbers in each worker", "All workers"},
+    {"numpy random seed fork", "All workers"},
+    {"SSL error: decryption failed or bad record mac", "Database"},
+    {"MySQL server has gone away", "Database"},
+    {"psycopg2 fork", "Database"},
+    {"joblib Parallel hangs", "joblib"},
+    {"GridSearchCV n_jobs=-1 stuck", "joblib"},
+    {"skitlearn n_jobs", "joblib"},
+    {"grpc channel hangs after fork", "gRPC"},
+    {"tensorflow multiprocessing hang", "gRPC"},
+    {"java Process.waitFor hangs", "Java"},
+    {"node child_process never closes", "Node.js"},
+    {"perl backticks hang", "Perl"},
+    {"golang cgo fork hangs", "Go or Rust"},
+    {"tokio runtime fork", "Go or Rust"},
+    {"queue.get blocks forever", "Process.join()"},
+    {"multiprocessing Queue join deadlock", "Process.join()"},
+    {"proces.join hangs", "Process.join()"},
+    {"postgres query cannot be cancelled", "PostgreSQL"},
+    {"uwsgi harakiri", "uwsgi"},
+    {"openblas hangs after fork", "OpenMP"},
+    {"libgomp deadlock", "OpenMP"},
+    {"omp parallel hangs in child", "OpenMP"},
+    {"openmp fork", "OpenMP"},
+    {"flock hangs", "A file lock"},
+    {"file lock never released", "A file lock"},
+    {"fcntl F_SETLKW stuck", "A file lock"},
+    {"mkfifo open blocks", "open() of a FIFO"},
+    {"named pipe hangs", "open() of a FIFO"},
+    {"worker killed by OOM", "A worker was killed"},
+    {"zombie process", "A worker was killed"},
+    {"worker crashed and parent waits forever", "A worker was killed"},
+    {"thread pool hangs in forked child", "C++: future.get()"},
+    {"std::async future never ready", "C++: future.get()"},
+    {"sharedd memory semaphore stuck after crash", "A worker was killed"},
+    {"stuck in D state", "A process is idle"},
+    {"server not responding idle", "A process is idle"},
+    {"process idle for hours", "A process is idle"},
+    {"dataloader pin_memory thread hangs", "DataLoader"},
+    {"worker_init_fn", "DataLoader"},
+    {"RuntimeError: DataLoader worker (pid 1234) is killed by signal: Killed", "DataLoader"},
+    {"gunicorn --preload and threads", "gunicorn"},
+    {"multiprocessing.Pool deadlock numpy", "pool.join()"},
+    {"mutliprocessing hang", "pool.join()"},
+    {"sempahore stuck after kill -9", "A worker was killed"},
+    {"segfault in worker, parent hangs", "A worker was killed"},
+    {"communciate hangs", "subprocess.wait()"},
+    {"child blocks in write, parent in wait", "subprocess.wait()"},
+    {"docker build hangs", "A CI job"},
+    {"travis no output", "A CI job"},
+    {"condition variable wait in child", "C++: future.get()"},
+    {"pthread_cond_wait in forked child", "C++: future.get()"},
+    {"pthread_mutex_lock in child after fork", "C or C++"},
+    {"locks in opposite order", "C or C++"},
+    {"rwlock stuck", "C or C++"},
+    {"spinlock child 100%", "A child spins"},
+    {"requests session hangs in gunicorn worker", "gunicorn"},
+    {"sqlalchemy fork connection", "Database"},
+    {"redis connection shared by workers", "Database"},
+};
+
+TEST(Search, FindsTheSectionFirst) {
+  for (const auto& [typed, title] : kTyped) {
+    const Found found = search_pages({typed});
+    ASSERT_FALSE(found.symptoms.empty()) << typed;
+    EXPECT_TRUE(found.symptoms.front().title.starts_with(title)) << typed << ": " << found.symptoms.front().title;
+    EXPECT_TRUE(found.has_best) << typed;
+  }
+}
+
+TEST(Search, TellsAnIdleProcessFromABusyOne) {
+  for (const char* const share : {"0 %", "0%", "3 percent", "0.2 %"})
+    EXPECT_TRUE(search_pages({share, "CPU"}).symptoms.front().title.starts_with("A process is idle")) << share;
+  for (const char* const share : {"100 %", "100%", "99 percent", "98.7 %", "1600 %", "99999999999 %"})
+    EXPECT_TRUE(search_pages({share, "CPU"}).symptoms.front().title.starts_with("A child spins")) << share;
+}
+
+TEST(Search, ReplacesMisspeltWords) {
+  using Pairs = std::vector<std::pair<std::string, std::string>>;
+  EXPECT_EQ(search_pages({"gunicron"}).corrected, (Pairs{{"gunicron", "gunicorn"}}));
+  EXPECT_EQ(search_pages({"dataloder"}).corrected, (Pairs{{"dataloder", "dataloader"}}));
+  EXPECT_EQ(search_pages({"gunicorn"}).corrected, Pairs{});
+  // The beginning of a word is not misspelt.
+  EXPECT_EQ(search_pages({"subproces"}).corrected, Pairs{});
+  // Numbers, addresses and names that no page has are neither replaced nor named.
+  const Found found = search_pages({"futex(0x7f1c00, FUTEX_WAIT_PRIVATE, 2, NULL) = ? 1234567"});
+  EXPECT_EQ(found.corrected, Pairs{});
+  EXPECT_TRUE(found.unknown.empty());
+  // A word that resembles no word of the pages is named.
+  const Found strange = search_pages({"gunicorn zebra"});
+  EXPECT_EQ(strange.corrected, Pairs{});
+  EXPECT_EQ(strange.unknown, std::vector<std::string>{"zebra"});
+}
+
+}  // namespace
+}  // namespace forksight
