@@ -121,7 +121,10 @@ class Look {
     open_images();
     link();
     add_absent_parents(result_.subjects);
-    const std::vector<std::string>& of_watch = supervisor_.limits();
+    // About an ancestor that could not be read nobody asked. About a process that could not be opened there is a
+    // sentence already, which says why.
+    const std::vector<std::string> of_watch =
+        supervisor_.limits([&](std::int32_t pid) { return generation_of(pid) >= 0 && !refused_.contains(pid); });
     result_.limits.insert(result_.limits.end(), of_watch.begin(), of_watch.end());
     return std::move(result_);
   }
@@ -390,6 +393,7 @@ class Look {
           if (!is_needed(member)) subject.image.limits.clear();  // nobody asked about this process
         } else if (is_needed(member)) {
           result_.limits.push_back(image.error());
+          refused_.insert(member.key.pid);
         }
       }
       subject.is_asked_about = generation_of(member.key.pid) >= 0;
@@ -547,6 +551,7 @@ class Look {
   std::map<std::int32_t, proc::SampledThreads> samples_;    // by pid, of the next processes of which images are opened
   std::map<std::int32_t, std::vector<model::Wait>> waits_;  // by pid, as they were before anything was stopped
   std::map<std::int32_t, std::vector<model::Zombie>> zombies_;  // by pid, read before the waits
+  std::set<std::int32_t> refused_;                              // processes that could not be opened
   std::size_t idle_ = 0;                                        // number of images of processes that are not stuck
   LiveTree result_;
 };

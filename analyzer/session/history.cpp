@@ -205,7 +205,7 @@ void RunHistory::add_limit(const std::string& sentence) {
 
 collect::RunLog RunHistory::log(const watch::Supervisor& supervisor) const {
   collect::RunLog log = base_;
-  for (std::string& limit : supervisor.limits()) log.limits.push_back(std::move(limit));
+  for (std::string& limit : supervisor.limits([](std::int32_t) { return true; })) log.limits.push_back(std::move(limit));
   log.ends = ended_.ends();
   for (const auto& [key, row] : kept_) add_look(key, log.processes.emplace_back(row));
   for (const auto& [pid, member] : supervisor.tree().living()) {

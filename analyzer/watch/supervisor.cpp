@@ -558,15 +558,16 @@ void Supervisor::add_unheard(Clock::time_point now) {
   }
 }
 
-std::vector<std::string> Supervisor::limits() const {
+std::vector<std::string> Supervisor::limits(const std::function<bool(std::int32_t pid)>& is_told) const {
   std::vector<std::string> limits;
   for (const auto& [key, program] : unreadable_) {
-    limits.push_back(fmt::format("process {} ({}) could not be watched: the kernel does not let forksight examine it",
+    if (is_told(key.pid)) limits.push_back(fmt::format("process {} ({}) could not be watched: the kernel does not let forksight examine it",
                                  key.pid, program));
   }
   for (const std::int32_t pid : wakers_.refused()) {
     const auto member = tree_.living().find(pid);
-    if (member == tree_.living().end() || unreadable_.contains(member->second.key)) continue;
+    if (member == tree_.living().end()) continue;
+    if (unreadable_.contains(member->second.key) && is_told(pid)) continue;
     limits.push_back(fmt::format("process {} ({}): the kernel does not let forksight list its descriptors", pid,
                                  member->second.comm));
   }

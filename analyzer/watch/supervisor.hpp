@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -102,8 +103,9 @@ class Supervisor {
   // True if the latest look decided nothing about the process, and another look may decide something. The reason is
   // that a thread was running, that a thread ran while the process was examined, or that something could not be read.
   bool is_undecided(const proc::ProcessKey& key) const;
-  // Returns one sentence for each thing that forksight could not see.
-  std::vector<std::string> limits() const;
+  // Returns one sentence for each thing that forksight could not see. A process that could not be read is named only if
+  // `is_told` is true for its pid, or if its descriptors may matter for a wait.
+  std::vector<std::string> limits(const std::function<bool(std::int32_t pid)>& is_told) const;
   // Processes that the kernel repeatedly did not let forksight look at, with the name of the program.
   const std::map<proc::ProcessKey, std::string>& unreadable() const { return unreadable_; }
 

@@ -441,6 +441,12 @@ why. A stack shows the program's own frames: on the left the function, on the ri
   that were asked about, their descendants, and other processes on which their waits depend. A shell that only waits for its
   child is not counted. It may be named under `Waiting`, and the JSON report has it.
 
+## In a pipe
+
+If the reader of the pipe ends early, as in `forksight why PID | head`, forksight ends by SIGPIPE without a message, as other
+programs do. If SIGPIPE is ignored, or if a report cannot be written for another reason, forksight says so, and exits with
+3 (`run` and `ci` with 125).
+
 ## On a terminal
 
 Text is wrapped at the width of the terminal, between 40 and 200 columns. `COLUMNS` overrides that width. A word is never

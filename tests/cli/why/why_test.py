@@ -58,7 +58,7 @@ class Refused(unittest.TestCase):
                 self.expect(FORKSIGHT.run(word), 3, f"{word}: no process ", "`ps -e` lists the names")
 
     def test_an_unknown_pid_is_an_error(self):
-        self.expect(FORKSIGHT.run(999999999), 3, "process 999999999: there is none")
+        self.expect(FORKSIGHT.run(999999999), 3, "process 999999999: there is none; it may have ended. `ps -e` lists the processes")
 
     def test_a_zombie_is_refused_and_its_parent_is_named(self):
         child = subprocess.Popen(["true"])
@@ -97,6 +97,20 @@ class Refused(unittest.TestCase):
             self.expect(FORKSIGHT.run(program.pid, before=as_nobody, path=path), 3, "belongs to another user (uid 0)", "has no CAP_SYS_PTRACE: ")
             self.expect(FORKSIGHT.run(1, before=as_nobody, path=path), 3, "process 1: ")
 
+
+    def test_nobody_asked_about_the_shell_of_another_user(self):
+        """An ancestor that `why` may not read is not named."""
+        with for_a_user() as (as_user, path, program):
+            if not as_user:
+                self.skipTest("this needs root")
+            words = " ".join([*as_user, program, "wait"])
+            with Program(["sh", "-c", f"{words}; :"]) as shell:
+                pid = tree_of(shell.pid)[1]
+                done = FORKSIGHT.run(pid, before=as_user, path=path)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                self.assertTrue(done.stdout.startswith("forksight: nothing found in 1 process\n"), done.stdout)
+                self.assertNotIn("could not be watched", done.stdout)
+                shell.go_on()
 
     def test_a_process_that_is_protected_from_its_own_user_is_refused_with_the_reason(self):
         with for_a_user() as (as_user, path, program), Program([*as_user, program, "private"]) as private:
@@ -217,6 +231,22 @@ class Looked(unittest.TestCase):
         self.assertEqual(first[child], "forksight: 1 finding in 2 processes" + end)
         told = [one["pid"] for one in self.report(child)["processes"]]
         self.assertEqual(sorted(told), sorted([outer, inner, program, child]))
+
+    def test_a_reader_that_ends_early(self):
+        pid = self.hung().pid
+        for ignored in (False, True):
+            reader, writer = os.pipe()
+            os.close(reader)
+            done = subprocess.run([FORKSIGHT.path, "why", str(pid)], stdin=subprocess.DEVNULL, stdout=writer, stderr=subprocess.PIPE, text=True,
+                                  timeout=LIMIT_S, check=False, restore_signals=False,
+                                  preexec_fn=lambda: signal.signal(signal.SIGPIPE, signal.SIG_IGN if ignored else signal.SIG_DFL))
+            os.close(writer)
+            expected = (3, "forksight: error: standard output: Broken pipe\n") if ignored else (-signal.SIGPIPE, "")
+            self.assertEqual((done.returncode, done.stderr), expected)
+        done = subprocess.run(["sh", "-c", '"$0" why "$1" | head -n 1', FORKSIGHT.path, str(pid)], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=LIMIT_S, check=True)
+        self.assertRegex(done.stdout, "^forksight: 1 finding in 2 processes")
+        self.assertEqual(done.stderr, "")
 
     def test_depth_limits_the_generations(self):
         program = self.hung("chain")
