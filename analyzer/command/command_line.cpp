@@ -73,11 +73,18 @@ std::string describe(const CLI::App& app, const CLI::ParseError& error, int argc
     chosen = chosen->get_subcommands().front();
     words += " " + chosen->get_name();
   }
+  const auto below = [](const CLI::App* one) { return !one->get_group().empty(); };
+  if (chosen != &app && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr &&
+      !chosen->get_subcommands(below).empty()) {
+    std::vector<std::string> verbs;
+    for (const CLI::App* verb : chosen->get_subcommands(below)) verbs.push_back(verb->get_name());
+    return words + ": say what to do: " + join(verbs, ", ") + "; try `" + words + " --help`";
+  }
   if (chosen != &app) return error.what() + suggest_option(*chosen, argc, argv) + "; try `" + words + " --help`";
   if (argc < 2) return "no verb was given; try `forksight --help`";
   if (argv[1][0] == '-') return std::string(argv[1]) + ": no such option before the verb; try `forksight --help`";
   std::vector<std::string> verbs;
-  for (const CLI::App* verb : app.get_subcommands([](const CLI::App* one) { return !one->get_group().empty(); })) verbs.push_back(verb->get_name());
+  for (const CLI::App* verb : app.get_subcommands(below)) verbs.push_back(verb->get_name());
   const std::vector<std::string> nearest = find_nearest(argv[1], verbs);
   const std::string suggestion = nearest.empty() ? "" : "did you mean " + join(nearest, " or ") + "? ";
   return std::string(argv[1]) + ": no such verb; " + suggestion + (nearest.empty() ? "there" : "There") + " are " +

@@ -16,6 +16,7 @@
 #include "command/symptoms.hpp"
 #include "diagnose/rules.hpp"
 #include "render/markdown.hpp"
+#include "render/page.hpp"
 #include "render/terminal.hpp"
 
 namespace forksight {
@@ -37,66 +38,86 @@ const Rule* find_rule(std::string_view slug) {
   return rule == all_rules().end() ? nullptr : &*rule;
 }
 
+constexpr std::size_t kNarrowList = 60;  // a narrower page has no second column
+
 std::string list_all() {
-  std::string text = "What you see:\n\n";
+  const render::TextOptions options = render::options_for(STDOUT_FILENO);
+  render::Page text(options);
+  text.paragraph(render::Style::kPlain, "What you see:");
+  text.blank();
   for (const Page& page : symptom_pages()) {
-    for (const Symptom& symptom : read_symptoms(page.text)) text += fmt::format("  {}\n", symptom.title);
+    for (const Symptom& symptom : read_symptoms(page.text)) text.paragraph(render::Style::kPlain, symptom.title, 2);
   }
-  text += "\nWhat it is:\n\n";
+  text.blank();
+  text.paragraph(render::Style::kPlain, "What it is:");
+  text.blank();
   std::size_t longest = 0;
   for (const Rule& rule : all_rules()) longest = std::max(longest, std::string_view(rule.slug).size());
-  for (const Rule& rule : all_rules()) text += fmt::format("  {:{}}  {}\n", rule.slug, longest, rule.title);
-  return text +
-         "\nforksight explain SLUG explains one hazard in full; forksight explain --search WORDS finds hazards by what "
-         "you see.\n";
+  const std::size_t column = options.columns.value_or(kNarrowList) < kNarrowList ? 6 : longest + 4;
+  for (const Rule& rule : all_rules()) text.entry(rule.slug, rule.title, column);
+  text.blank();
+  text.paragraph(render::Style::kPlain,
+                 "forksight explain SLUG explains one hazard in full; forksight explain --search WORDS finds hazards "
+                 "by what you see.");
+  return text.take();
 }
 
 std::string lay_out(std::string_view page) { return render::render_markdown(page, render::options_for(STDOUT_FILENO)); }
 
 std::string list_titles(const std::vector<Symptom>& symptoms, std::size_t first) {
   constexpr std::size_t kMostTitles = 6;
-  std::string text;
+  render::Page text(render::options_for(STDOUT_FILENO));
   for (std::size_t i = first; i < std::min(symptoms.size(), first + kMostTitles); ++i)
-    text += fmt::format("  {}\n", symptoms[i].title);
-  return text;
+    text.paragraph(render::Style::kPlain, symptoms[i].title, 2);
+  return text.take();
 }
 
 std::string list_hazards(const std::vector<std::string>& slugs) {
   constexpr std::size_t kMostHazards = 8;
-  std::string text;
+  render::Page text(render::options_for(STDOUT_FILENO));
   for (std::size_t i = 0; i < std::min(slugs.size(), kMostHazards); ++i) {
     const Rule* const rule = find_rule(slugs[i]);
-    text += rule == nullptr ? fmt::format("  {}\n", slugs[i]) : fmt::format("  {}: {}\n", rule->slug, rule->title);
+    const std::string line = rule == nullptr ? slugs[i] : fmt::format("{}: {}", rule->slug, rule->title);
+    text.paragraph(render::Style::kPlain, line, 2);
   }
-  return text;
+  return text.take();
+}
+
+// Lays out a sentence that stands above a list or a page.
+std::string say(const std::string& sentence) {
+  render::Page text(render::options_for(STDOUT_FILENO));
+  text.paragraph(render::Style::kPlain, sentence);
+  return text.take();
 }
 
 // Returns the text of the best section of docs/symptoms.md, the titles of other sections, and the hazards.
 std::string tell(const Found& found) {
   std::vector<std::string> parts;
   if (!found.unknown.empty()) {
-    parts.push_back(fmt::format("No page has: {}. These pages have the other words.\n", fmt::join(found.unknown, ", ")));
+    parts.push_back(
+        say(fmt::format("No page has: {}. These pages have the other words.", fmt::join(found.unknown, ", "))));
   }
   for (const auto& [word, meant] : found.corrected)
-    parts.push_back(fmt::format("No page has \"{}\". These pages have \"{}\".\n", word, meant));
+    parts.push_back(say(fmt::format("No page has \"{}\". These pages have \"{}\".", word, meant)));
   const std::size_t whole = found.has_best ? 1 : 0;  // how many sections are printed whole
   if (whole != 0) {
     const Symptom& best = found.symptoms.front();
     parts.push_back(lay_out(fmt::format("## {}\n\n{}\n", best.title, best.text)));
   }
   if (const std::string titles = list_titles(found.symptoms, whole); !titles.empty()) {
-    parts.push_back(fmt::format("{} (forksight explain --search TITLE):\n\n{}", whole != 0 ? "Also" : "What you see", titles));
+    const char* const what = whole != 0 ? "Also" : "What you see";
+    parts.push_back(say(fmt::format("{} (forksight explain --search TITLE):", what)) + "\n" + titles);
   }
   if (const std::string hazards = list_hazards(found.hazards); !hazards.empty())
-    parts.push_back(fmt::format("Hazards whose pages have these words (forksight explain SLUG):\n\n{}", hazards));
+    parts.push_back(say("Hazards whose pages have these words (forksight explain SLUG):") + "\n" + hazards);
   return fmt::format("{}", fmt::join(parts, "\n"));
 }
 
 ExitStatus search(const std::vector<std::string>& words) {
   const Found found = search_pages(words);
   if (found.symptoms.empty() && found.hazards.empty()) {
-    say_error(fmt::format("{}: no page has any of these words; `forksight explain` lists all pages",
-                          fmt::join(words, " ")));
+    say_error(
+        fmt::format("{}: no page has any of these words; `forksight explain` lists all pages", fmt::join(words, " ")));
     return ExitStatus::kUsage;
   }
   return write_paged(tell(found)) ? ExitStatus::kNothingFound : ExitStatus::kUnreadable;

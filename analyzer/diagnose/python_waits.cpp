@@ -132,6 +132,9 @@ bool rewrite_for_python(const Evidence& evidence, const model::Fork& fork, Findi
     add_sentence(finding,
                  "The child has none of these. If one of them was to end this wait, the child waits for ever, unless a "
                  "signal handler ends the wait.");
+    finding.fixes.push_back(
+        {"If the child needs such a thread, start it again there, after the fork: "
+         "os.register_at_fork(after_in_child=...) names a function that does so."});
   }
   add_fixes(finding);
   return true;

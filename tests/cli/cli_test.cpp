@@ -193,6 +193,8 @@ TEST_F(Cli, UsageErrorsGiveStatusTwo) {
   EXPECT_EQ(near_nested.status, 2);
   EXPECT_TRUE(has(near_nested.err, "did you mean --strict?; try `forksight suite run --help`")) << near_nested.err;
   expect_error(run_forksight({"queue", "inspect"}), 2, "QUEUE is required; try `forksight queue inspect --help`");
+  expect_error(run_forksight({"suite"}), 2,
+               "forksight suite: say what to do: list, run, check; try `forksight suite --help`");
   for (const Finished& run : {verb, option}) {
     EXPECT_TRUE(run.err.starts_with("forksight: error: ")) << run.err;
     EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << run.err;

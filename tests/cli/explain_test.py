@@ -65,6 +65,14 @@ class Explain(unittest.TestCase):
                     for heading in ("What happens", "Fixes", "False positives"):
                         self.assertIn(f"\n{heading}\n", text)
 
+    def test_lists_have_the_width_of_the_terminal(self):
+        for words in (("explain",), ("explain", "--search", "gunicron"), ("explain", "--search", "zebra worker"), ("explain", "--search", "deadlock")):
+            for columns in (40, 80, 200):
+                with self.subTest(words=words, columns=columns):
+                    lines = piped(*words, COLUMNS=str(columns)).splitlines()
+                    self.assertEqual([line for line in lines if len(line) > columns and " " in line.strip()], [])
+            self.assertEqual(*(piped(*words, COLUMNS=columns).split() for columns in ("40", "200")))
+
     def test_tables_and_code(self):
         text = piped("explain", "pipe-deadlock", COLUMNS="60")
         self.assertIn("\n  - Read what the child writes before waiting for its end:\n    `communicate()`\n    cost: memory for the output\n", text)

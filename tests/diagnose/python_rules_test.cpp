@@ -277,6 +277,18 @@ TEST(PythonWaits, AreRecognisedByTheFunctionsOfTheChildAndTheLostThread) {
   }
 }
 
+// A program that calls os.fork() itself has no start method to change.
+TEST(PythonWaits, AdviseToStartTheLostThreadInTheChild) {
+  const auto is_about_thread = [](const Fix& fix) { return fix.text.find("start it again there") != std::string::npos; };
+  const auto unknown = diagnose(dead_with_python_stacks(kResult, kFeeds));
+  ASSERT_EQ(unknown.size(), 1U);
+  EXPECT_TRUE(std::ranges::any_of(unknown[0].fixes, is_about_thread));
+  // Of an executor it is known what the child needs.
+  const auto executor = diagnose(dead_with_python_stacks(kResult, kWorker));
+  ASSERT_EQ(executor.size(), 1U);
+  EXPECT_FALSE(std::ranges::any_of(executor[0].fixes, is_about_thread));
+}
+
 TEST(PythonWaits, OfAnImportAndItsLockAreOneFinding) {
   model::Model model = dead_with_python_stacks(kImports, kImporting);
   model::Touch touch;
