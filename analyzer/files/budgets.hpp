@@ -19,9 +19,18 @@ inline constexpr std::chrono::minutes kLongestReading{5};
 inline constexpr std::chrono::seconds kLongestCall{2};
 // How much processor time the work on one program or library and its debug information may take. The largest programs
 // need two seconds. If it takes longer, its debug information is not read.
-inline constexpr std::chrono::seconds kLongestFileWork{6};
+inline constexpr std::chrono::milliseconds kLongestFileWork{4000};
 // How much processor time the work on each further program or library may take, after one was too costly.
-inline constexpr std::chrono::seconds kLongestFurtherFileWork{2};
+inline constexpr std::chrono::milliseconds kLongestFurtherFileWork{1000};
+// How much processor time the work on all programs and libraries together may take, until forksight leaves out the
+// debug information of all files but the main programs.
+inline constexpr std::chrono::milliseconds kLongestWorkOnFiles{5000};
+// How much more processor time the work on all programs and libraries may take, until forksight leaves out a further
+// part: the debug information of the main programs, then call frame information, then all files.
+inline constexpr std::chrono::milliseconds kLongestFurtherWorkOnFiles{800};
+// The processor time that an attempt to read a file counts at least, if the attempt has failed and is repeated without
+// a part of the file.
+inline constexpr std::chrono::milliseconds kCostOfFailure{1500};
 // The memory that the work on programs, libraries and debug files may take, besides three times the size of these files
 // and twice the size of their unpacked sections.
 inline constexpr std::uint64_t kMaxFileWorkBytes = std::uint64_t{256} << 20U;
@@ -80,7 +89,11 @@ inline constexpr std::uint64_t kMaxFrameBytes = std::uint64_t{192} << 20U;
 // The index from addresses to units (.debug_aranges), which libdw reads as a whole.
 inline constexpr std::uint64_t kMaxAddressIndexBytes = std::uint64_t{64} << 20U;
 // Symbols of one file. The largest browsers have about 2 million.
-inline constexpr std::uint64_t kMaxSymbols = 8'000'000;
+inline constexpr std::uint64_t kMaxSymbols = 4'000'000;
+// Symbols of one file, after an attempt to read its call frame information or its symbols was too costly.
+inline constexpr std::uint64_t kMaxSymbolsOfCostlyFile = 200'000;
+// Relocations of one file. The largest browsers have about 1 million.
+inline constexpr std::uint64_t kMaxRelocations = 4'000'000;
 // Units of debug information of one file. The largest browsers have about 60,000.
 inline constexpr std::size_t kMaxUnits = 500'000;
 

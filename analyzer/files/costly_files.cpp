@@ -29,6 +29,7 @@ constexpr std::size_t kMaxPath = 4096;
 struct Shared {
   std::atomic<std::uint64_t> version;  // odd while the reading process changes it
   std::atomic<std::int64_t> cpu_ms;
+  std::atomic<std::int64_t> all_cpu_ms;
   std::array<char, kMaxPath> path;  // "": no work
 };
 
@@ -37,6 +38,9 @@ bool g_is_announced = false;
 std::string g_path;                                        // of the current work
 std::int64_t g_began_ms = 0;                               // when the current work began
 std::unordered_map<std::string, std::int64_t> g_spent_ms;  // by path
+std::int64_t g_spent_on_all_ms = 0;                        // by this process
+std::int64_t g_failed_ms = 0;  // the time of the attempts of earlier processes that have failed
+std::int64_t g_seen_ms = 0;    // what the parent has seen of the time of the current process
 
 std::uint64_t g_allowed_bytes = kMaxFileWorkBytes;
 
@@ -76,12 +80,13 @@ std::int64_t read_clock(clockid_t clock) {
   return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
 }
 
-void publish(const std::string& path, std::int64_t cpu_ms) {
+void publish(const std::string& path, std::int64_t cpu_ms, std::int64_t all_cpu_ms) {
   g_shared->version.fetch_add(1);
   const std::size_t size = std::min(path.size(), kMaxPath - 1);
   std::memcpy(g_shared->path.data(), path.data(), size);
   g_shared->path[size] = '\0';
   g_shared->cpu_ms = cpu_ms;
+  g_shared->all_cpu_ms = all_cpu_ms;
   g_shared->version.fetch_add(1);
 }
 
@@ -92,14 +97,40 @@ ReadLimit read_limit_of(const std::string& path) {
   return found == read_limits().end() ? ReadLimit::kNone : found->second;
 }
 
+ReadLimit read_limit_of_all(bool is_program) {
+  const std::int64_t spent = g_failed_ms + g_spent_on_all_ms;
+  if (!g_is_announced || spent < kLongestWorkOnFiles.count()) return ReadLimit::kNone;
+  const std::int64_t steps = (spent - kLongestWorkOnFiles.count()) / kLongestFurtherWorkOnFiles.count();
+  if (steps == 0) return is_program ? ReadLimit::kNone : ReadLimit::kNoDebug;
+  return static_cast<ReadLimit>(std::min<std::int64_t>(steps, static_cast<int>(ReadLimit::kNotRead)));
+}
+
+std::string describe_read_limit_of_all() {
+  constexpr const char kBegin[] = "the files of the examined processes take too much time to read; forksight left out ";
+  switch (read_limit_of_all(true)) {
+    case ReadLimit::kNone:
+      if (read_limit_of_all(false) == ReadLimit::kNone) return "";
+      return std::string(kBegin) + "the debug information of all files but the main program: source lines are missing";
+    case ReadLimit::kNoDebug: return std::string(kBegin) + "the debug information of files: source lines are missing";
+    case ReadLimit::kNoFrames:
+      return std::string(kBegin) +
+             "debug information and call frame information of files: source lines are missing, and stacks may be "
+             "incomplete";
+    case ReadLimit::kNotRead: break;
+  }
+  return std::string(kBegin) + "some files: functions and source lines are missing, and stacks may be incomplete";
+}
+
 bool lower_read_limit(const std::string& path) {
+  g_failed_ms += std::max<std::int64_t>(g_seen_ms, kCostOfFailure.count());
+  g_seen_ms = 0;
   ReadLimit& restraint = read_limits()[path];
   if (restraint == ReadLimit::kNotRead) return false;
   restraint = static_cast<ReadLimit>(static_cast<int>(restraint) + 1);
   return true;
 }
 
-std::size_t count_limited_files() { return read_limits().size(); }
+void begin_work() { g_failed_ms = 0; }
 
 void share_work() {
   if (g_shared == nullptr) {
@@ -107,7 +138,8 @@ void share_work() {
     if (memory == MAP_FAILED) return;
     g_shared = new (memory) Shared{};
   }
-  publish("", 0);
+  publish("", 0, 0);
+  g_seen_ms = 0;
 }
 
 void announce_work() { g_is_announced = g_shared != nullptr; }
@@ -118,13 +150,19 @@ CurrentWork current_work() {
   if (version % 2 != 0) return {};
   CurrentWork work;
   work.cpu_ms = g_shared->cpu_ms;
+  work.all_cpu_ms = g_shared->all_cpu_ms;
   work.path.assign(g_shared->path.data(), ::strnlen(g_shared->path.data(), kMaxPath - 1));
   return g_shared->version == version ? work : CurrentWork{};
 }
 
-std::int64_t cpu_ms_of(pid_t pid) {
+std::string find_costly_file(pid_t child) {
+  const CurrentWork work = current_work();
   clockid_t clock{};
-  return ::clock_getcpuclockid(pid, &clock) == 0 ? read_clock(clock) : 0;
+  if (work.path.empty() || ::clock_getcpuclockid(child, &clock) != 0) return {};
+  const std::int64_t now = read_clock(clock);
+  g_seen_ms = std::max(g_seen_ms, now - work.all_cpu_ms);
+  const std::int64_t most = (read_limits().empty() ? kLongestFileWork : kLongestFurtherFileWork).count();
+  return now - work.cpu_ms > most ? work.path : std::string();
 }
 
 void allow_memory_for(int fd, std::uint64_t unpacked) {
@@ -141,13 +179,15 @@ FileWork::FileWork(const std::string& path) : exceptions_(std::uncaught_exceptio
   is_outermost_ = true;
   g_path = path;
   g_began_ms = read_clock(CLOCK_PROCESS_CPUTIME_ID);
-  publish(path, g_began_ms - g_spent_ms[path]);
+  publish(path, g_began_ms - g_spent_ms[path], g_began_ms - g_spent_on_all_ms);
   limit_data(g_allowed_bytes);
 }
 
 FileWork::~FileWork() {
   if (!is_outermost_ || std::uncaught_exceptions() > exceptions_) return;
-  g_spent_ms[g_path] += read_clock(CLOCK_PROCESS_CPUTIME_ID) - g_began_ms;
+  const std::int64_t spent = read_clock(CLOCK_PROCESS_CPUTIME_ID) - g_began_ms;
+  g_spent_ms[g_path] += spent;
+  g_spent_on_all_ms += spent;
   g_path.clear();
   g_shared->path[0] = '\0';
   limit_data(std::nullopt);

@@ -1,7 +1,8 @@
 // Programs, libraries and debug files that take too long, too much memory, or crash the library that reads them. A file
 // of another user may be made for this purpose. No check of a file can foresee each such case. So the process that
 // reads says which file it works on, and its parent watches that (guard/child.hpp). If the work takes too long or ends
-// the process, the parent notes the file here, and the next process reads less of it.
+// the process, the parent notes the file here, and the next process reads less of it. The time of the work on all files
+// together is limited, too: a process that has used it up reads less of each further file.
 #pragma once
 
 #include <sys/types.h>
@@ -19,11 +20,18 @@ enum class ReadLimit {
   kNotRead,   // the file is not read at all
 };
 
-// What may be read of the file that a process has mapped from `path`.
+// What may be read of the file that a process has mapped from `path`, because of earlier attempts to read this file.
 ReadLimit read_limit_of(const std::string& path);
-// Lets less be read of the file from now on. False if nothing is read of it already.
+// What may be read of each file, because the work on all files together has taken too much time. `is_program`: the file
+// is the main program of a process.
+ReadLimit read_limit_of_all(bool is_program);
+// A sentence for the report that says what was left out of all files; "" if nothing was.
+std::string describe_read_limit_of_all();
+// Restrains the file further, and counts the time of the attempt that has failed. False if the file is not read at all
+// already.
 bool lower_read_limit(const std::string& path);
-std::size_t count_limited_files();
+// Forgets the time that the work on files has taken. Called before the command starts the first child for a task.
+void begin_work();
 
 // Makes the memory in which the child says what it works on. Call it before the child is made.
 void share_work();
@@ -34,10 +42,12 @@ void announce_work();
 struct CurrentWork {
   std::string path;
   std::int64_t cpu_ms = 0;
+  // the processor time of the child when it began this work, less the time that it has used for all files before
+  std::int64_t all_cpu_ms = 0;
 };
 CurrentWork current_work();
-// The processor time that a process has used, in milliseconds; 0: not known.
-std::int64_t cpu_ms_of(pid_t pid);
+// Returns the file on which the child works for too long; "" if it works on none for too long.
+std::string find_costly_file(pid_t child);
 
 // Allows this process to use more memory while it works on files: a multiple of the size of a file that it reads.
 // `unpacked`: the bytes of compressed sections.

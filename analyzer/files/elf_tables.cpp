@@ -78,6 +78,12 @@ std::string read_sections(int fd, ElfTables& tables) {
     section.size = entry.sh_type == SHT_NOBITS ? 0 : entry.sh_size;
     if (section.size > 0) section.unpacked_size = read_unpacked_size(fd, section, entry.sh_flags);
     if (entry.sh_type == SHT_NOTE) notes = capped_sum(notes, entry.sh_size);
+    if (entry.sh_type == SHT_STRTAB && entry.sh_size > 0) {
+      char last = '\0';
+      if (read_value(fd, entry.sh_offset + entry.sh_size - 1, last) && last != '\0') {
+        return "the names of its symbols do not end";
+      }
+    }
     tables.sections.push_back(std::move(section));
   }
   if (notes > kMaxNoteBytes) return fmt::format("its sections of notes have {} bytes", notes);

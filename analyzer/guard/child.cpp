@@ -296,7 +296,7 @@ class Watcher {
       if (now < next_look) continue;
       next_look = now + kPace;
       end.dead_places = look();
-      if (g_may_try_again) end.costly_file = find_costly_file();
+      if (g_may_try_again) end.costly_file = files::find_costly_file(child_);
       if (!end.dead_places.empty() || !end.costly_file.empty()) return end;
     }
   }
@@ -308,14 +308,6 @@ class Watcher {
     if (WIFEXITED(status)) return WEXITSTATUS(status) == kFailed;
     constexpr std::array kFaults = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGKILL};
     return WIFSIGNALED(status) && std::ranges::find(kFaults, WTERMSIG(status)) != kFaults.end();
-  }
-
-  std::string find_costly_file() const {
-    const files::CurrentWork work = files::current_work();
-    const std::chrono::milliseconds most =
-        files::count_limited_files() == 0 ? files::kLongestFileWork : files::kLongestFurtherFileWork;
-    const bool is_long = !work.path.empty() && files::cpu_ms_of(child_) - work.cpu_ms > most.count();
-    return is_long ? work.path : std::string();
   }
 
   bool take_output(int fd, End& end) {
@@ -408,6 +400,7 @@ void end_opener(const Opener& opener, std::chrono::milliseconds patience) {
 Answer run_child(const Work& work, const Options& options) {
   Answer answer;
   std::size_t costly = 0;  // how many files were too costly
+  files::begin_work();
   for (std::size_t known = 0; known <= files::kMaxDeadPlaces;) {
     g_may_try_again = !options.on_output && costly < files::kMaxCostlyFiles;
     files::share_work();

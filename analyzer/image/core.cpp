@@ -279,6 +279,7 @@ Result<Image> open_core(const std::string& path, const CoreOptions& options) {
       },
       image.limits);
   image.exe = main != nullptr ? without_deleted(main->path) : notes.name;
+  mark_program(image.modules, image.exe);
   image.libc = find_libc(image.modules, image.exe);
   if (std::string limit = libc_limit(image.libc); !limit.empty()) {
     image.limits.push_back(fmt::format("process {}: {}", image.pid, limit));

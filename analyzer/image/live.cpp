@@ -131,6 +131,7 @@ Result<Image> open_live(std::int32_t pid, const LiveOptions& options) {
         return places;
       },
       image.limits);
+  mark_program(image.modules, image.exe);
 
   image.libc = find_libc(image.modules, image.exe);
   if (std::string limit = libc_limit(image.libc); !limit.empty()) {

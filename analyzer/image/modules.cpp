@@ -121,6 +121,11 @@ std::vector<symbols::Module> find_modules(const files::Owner& owner, const Memor
   return modules;
 }
 
+void mark_program(std::vector<symbols::Module>& modules, const std::string& exe) {
+  const std::string path = without_deleted(exe);
+  for (symbols::Module& module : modules) module.is_program = module.path == path;
+}
+
 abi::Libc find_libc(const std::vector<symbols::Module>& modules, const std::string& exe) {
   const auto of = [](const symbols::Module& module) {
     if (module.bytes) return libc::read_libc(*module.bytes);

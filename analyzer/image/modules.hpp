@@ -29,6 +29,9 @@ std::vector<symbols::Module> find_modules(const files::Owner& owner, const Memor
                                           const std::vector<proc::Mapping>& mappings, const OtherPlaces& other_places,
                                           std::vector<std::string>& limits);
 
+// Notes which module is the main program. `exe`: its path.
+void mark_program(std::vector<symbols::Module>& modules, const std::string& exe);
+
 // Returns the facts about the shared libc of a process. If the process has no shared libc, returns the facts about the
 // libc that is linked into the program.
 abi::Libc find_libc(const std::vector<symbols::Module>& modules, const std::string& exe);

@@ -12,6 +12,7 @@
 #include <tuple>
 #include <vector>
 
+#include "files/budgets.hpp"
 #include "files/open_file.hpp"
 #include "forksight/abi/condition.hpp"
 
@@ -81,7 +82,7 @@ class LibcReader {
     GElf_Ehdr head;
     if (elf_ == nullptr || gelf_getehdr(elf_, &head) == nullptr || head.e_machine != EM_X86_64) return found;
     Elf_Scn* section = nullptr;
-    while ((section = elf_nextscn(elf_, section)) != nullptr) {
+    while (left_ > 0 && (section = elf_nextscn(elf_, section)) != nullptr) {
       GElf_Shdr header;
       if (gelf_getshdr(section, &header) == nullptr || header.sh_entsize == 0) continue;
       if (header.sh_type == SHT_DYNSYM || header.sh_type == SHT_SYMTAB) read_symbols(section, header);
@@ -95,7 +96,8 @@ class LibcReader {
   void read_symbols(Elf_Scn* section, const GElf_Shdr& header) {
     Elf_Data* const data = elf_getdata(section, nullptr);
     if (!has_closed_names(header.sh_link)) return;
-    const std::size_t count = data == nullptr ? 0 : data->d_size / header.sh_entsize;
+    const std::size_t count = data == nullptr ? 0 : std::min(data->d_size / header.sh_entsize, left_);
+    left_ -= count;
     for (std::size_t i = 0; i < count; ++i) {
       GElf_Sym symbol;
       if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr || symbol.st_shndx == SHN_UNDEF) continue;
@@ -162,6 +164,7 @@ class LibcReader {
 
   CodeBytes file_;
   Elf* elf_;
+  std::size_t left_ = files::kMaxSymbols;  // symbols of all sections, because sections may overlap
   abi::Version by_function_;
   abi::Version by_object_;
   abi::ConditionKind signal_ = abi::ConditionKind::kUnknown;

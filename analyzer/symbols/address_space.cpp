@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "files/costly_files.hpp"
 #include "symbols/binary_store.hpp"
 
 namespace forksight::symbols {
@@ -24,6 +25,7 @@ const std::vector<std::string>& AddressSpace::limits() {
     if (entry.binary == nullptr) continue;
     for (const std::string& limit : entry.binary->elf().limits()) add_limit(limit);
   }
+  if (std::string limit = files::describe_restraint_of_all(); !limit.empty()) add_limit(std::move(limit));
   return limits_;
 }
 
@@ -35,7 +37,7 @@ void AddressSpace::open(Entry& entry) {
   auto binary = open_binary(module);
   if (binary) {
     entry.binary = binary.value();
-  } else {
+  } else if (!binary.error().empty()) {
     add_limit(binary.error());
   }
 }

@@ -38,7 +38,10 @@ SourceMap& Binary::sources() {
 }
 
 MachineCode& Binary::code() {
-  if (!code_) code_.emplace(*elf_);
+  if (!code_) {
+    const files::FileWork work(elf_->path());
+    code_.emplace(*elf_);
+  }
   return *code_;
 }
 
@@ -58,7 +61,7 @@ const std::vector<SourceFrame>& Binary::frames_at(std::uint64_t address) {
   // The debug information of the C library is not read, for three reasons. Its source lines explain nothing to a user,
   // and the symbol table already has the names of the functions. Only some machines have this debug information. This
   // debug information is large and compressed: unpacking takes longer than reading everything else from the file.
-  if (!is_c_library(elf_->path())) frames = sources().find(address);
+  if (!is_c_library(elf_->path()) && elf_->may_read_debug()) frames = sources().find(address);
   if (frames.empty()) frames.emplace_back();
   SourceFrame& outermost = frames.back();
   if (const Symbol* symbol = symbols().find_function(address); symbol != nullptr) {

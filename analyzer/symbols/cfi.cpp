@@ -5,18 +5,27 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <utility>
 
 #include "files/costly_files.hpp"
 #include "symbols/expression.hpp"
 
 namespace forksight::symbols {
+namespace {
 
-Cfi::Rule Cfi::read_rule(Dwarf_Frame* frame, int number) {
+// An expression is computed once for each frame of each thread, and each operation may read memory of the process.
+// Compilers write at most a dozen operations.
+constexpr std::size_t kMaxOperations = 256;
+
+}  // namespace
+
+std::optional<Cfi::Rule> Cfi::read_rule(Dwarf_Frame* frame, int number) {
   Rule rule;
   std::array<Dwarf_Op, 3> room{};
   Dwarf_Op* operations = nullptr;
   std::size_t count = 0;
   if (dwarf_frame_register(frame, number, room.data(), &operations, &count) != 0) return rule;
+  if (count > kMaxOperations) return std::nullopt;
   if (count == 0) {
     rule.kind = operations == nullptr ? Rule::Kind::kSame : Rule::Kind::kUndefined;
     return rule;
@@ -51,7 +60,7 @@ bool Cfi::read_row(Dwarf_CFI* cfi, std::uint64_t pc, std::uint64_t& start, Row& 
   Dwarf_Op* operations = nullptr;
   std::size_t count = 0;
   if (column < 0 || column >= static_cast<int>(kRegisterCount) || row_start > pc || row_end <= pc ||
-      dwarf_frame_cfa(raw, &operations, &count) != 0 || count == 0) {
+      dwarf_frame_cfa(raw, &operations, &count) != 0 || count == 0 || count > kMaxOperations) {
     return false;
   }
   start = row_start;
@@ -59,7 +68,11 @@ bool Cfi::read_row(Dwarf_CFI* cfi, std::uint64_t pc, std::uint64_t& start, Row& 
   row.is_known = true;
   row.return_column = static_cast<std::size_t>(column);
   row.cfa.assign(operations, operations + count);
-  for (std::size_t i = 0; i < kRegisterCount; ++i) row.rules[i] = read_rule(raw, static_cast<int>(i));
+  for (std::size_t i = 0; i < kRegisterCount; ++i) {
+    std::optional<Rule> rule = read_rule(raw, static_cast<int>(i));
+    if (!rule) return false;
+    row.rules[i] = std::move(*rule);
+  }
   return true;
 }
 

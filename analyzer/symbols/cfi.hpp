@@ -63,7 +63,8 @@ class Cfi {
   };
 
   const Row& row_at(std::uint64_t pc);
-  static Rule read_rule(Dwarf_Frame* frame, int number);
+  // nullopt: the rule has an expression with too many operations.
+  static std::optional<Rule> read_rule(Dwarf_Frame* frame, int number);
   static bool read_row(Dwarf_CFI* cfi, std::uint64_t pc, std::uint64_t& start, Row& row);
 
   const ElfModule& module_;

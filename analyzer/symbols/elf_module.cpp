@@ -84,18 +84,21 @@ void ElfModule::add_limit(std::string sentence) {
 std::string ElfModule::find_fault(int fd) {
   const auto tables = files::read_tables(fd);
   if (!tables) return tables.error();
-  if (const files::ReadLimit restraint = files::read_limit_of(path_); restraint != files::ReadLimit::kNone) {
-    is_restrained_ = true;
+  // libdwfl would give addresses to the sections of an object file, and would apply its relocations.
+  const auto type = tables->header.e_type;
+  if (type != ET_EXEC && type != ET_DYN) return "it is neither a program nor a library";
+  restraint_ = files::read_limit_of(path_);
+  if (is_restrained()) {
     may_read_debug_ = false;
-    may_read_frames_ = restraint == files::ReadLimit::kNoDebug;
     for (std::size_t i = 0; i < tables->sections.size(); ++i) {
       const files::ElfSection& section = tables->sections[i];
       if (section.name == ".gnu_debugdata" || section.unpacked_size > 0) hidden_sections_.push_back(i);
     }
+    if (restraint_ == files::ReadLimit::kNone) return "";  // describe_read_limit_of_all() says what is left out
     add_limit(
         fmt::format("{}: reading its debug information took too much time or memory, or failed; no source lines "
                     "of it{}",
-                    path_, may_read_frames_ ? "" : ", and stacks through it may be incomplete"));
+                    path_, may_read_frames() ? "" : ", and stacks through it may be incomplete"));
     return "";
   }
   note_shared_part(fd, tables.value());
@@ -157,6 +160,7 @@ std::vector<std::uint8_t> ElfModule::shared_part_build_id(std::string_view name)
 bool ElfModule::accept_debug_file(int fd, std::span<const std::uint8_t> build_id) {
   const auto tables = files::read_tables(fd);
   if (!tables) return false;  // no ELF file; libdw must not get it, because libdw would also unpack an archive
+  if (tables->header.e_type == ET_REL) return false;  // libdwfl would apply its relocations
   if (!std::ranges::equal(files::read_build_id(fd, tables.value()), build_id)) return false;
   const files::DebugVerdict verdict = files::charge_debug_file(fd, tables.value(), path_, true);
   add_limit(verdict.limit);
@@ -223,6 +227,7 @@ Result<std::unique_ptr<ElfModule>> ElfModule::open(const Module& module) {
   if (files::read_limit_of(path) == files::ReadLimit::kNotRead) {
     return Error{fmt::format("{}: reading it took too much time or memory, or failed: its frames have no names", path)};
   }
+  if (files::read_limit_of_all(module.is_program) == files::ReadLimit::kNotRead) return Error{};
   const files::FileWork work(path);
   const int fd = module.bytes ? open_bytes(*module.bytes) : open_file(file, module);
   if (fd < 0) {
@@ -231,6 +236,7 @@ Result<std::unique_ptr<ElfModule>> ElfModule::open(const Module& module) {
   std::unique_ptr<ElfModule> self(new ElfModule);
   self->path_ = path;
   self->owner_ = module.owner;
+  self->is_program_ = module.is_program;
   if (const std::string fault = self->find_fault(fd); !fault.empty()) {
     close(fd);
     return Error{fmt::format("{}: cannot be read ({}): its frames have no names", path, fault)};

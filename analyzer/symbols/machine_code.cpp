@@ -1,9 +1,13 @@
 #include "symbols/machine_code.hpp"
 
+#include <fmt/format.h>
 #include <gelf.h>
 
 #include <algorithm>
 #include <cstring>
+
+#include "files/budgets.hpp"
+#include "files/costly_files.hpp"
 
 namespace forksight::symbols {
 namespace {
@@ -24,9 +28,9 @@ std::uint64_t displacement_at(std::span<const std::byte> bytes, std::size_t at) 
 
 }  // namespace
 
-MachineCode::MachineCode(const ElfModule& elf) : elf_(elf) {
+MachineCode::MachineCode(ElfModule& elf) : elf_(elf) {
   read_unwind_table();
-  read_linkage_table();
+  if (elf_.may_read_code()) read_linkage_table();
 }
 
 // .eh_frame_hdr contains the start of every function, in ascending order. Stripped files have this section, too (LSB
@@ -63,6 +67,7 @@ void MachineCode::read_linkage_table() {
   GElf_Addr bias = 0;
   Elf* elf = dwfl_module_getelf(elf_.dwfl(), &bias);
   const CodeRange offset_table = find_offset_table(elf);
+  std::uint64_t left = files::kMaxRelocations;  // of all sections, because sections may overlap
   for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf, section)) != nullptr;) {
     GElf_Shdr header;
     if (gelf_getshdr(section, &header) == nullptr || header.sh_type != SHT_RELA || header.sh_entsize == 0) continue;
@@ -73,7 +78,13 @@ void MachineCode::read_linkage_table() {
     Elf_Data* names = elf_getdata(symbols, nullptr);
     if (relocations == nullptr || names == nullptr || symbols_header.sh_type != SHT_DYNSYM) continue;
     const std::uint64_t count = header.sh_size / header.sh_entsize;
-    for (std::uint64_t i = 0; i < count && i <= INT32_MAX; ++i) {
+    if (count > left) {
+      elf_.add_limit(fmt::format("{}: has more than {} relocations; some of its calls are not known", elf_.path(),
+                                 files::kMaxRelocations));
+      return;
+    }
+    left -= count;
+    for (std::uint64_t i = 0; i < count; ++i) {
       GElf_Rela relocation;
       GElf_Sym symbol;
       if (gelf_getrela(relocations, static_cast<int>(i), &relocation) == nullptr) break;
@@ -180,7 +191,10 @@ CodeFacts MachineCode::read_facts(const CodeRange& function) const {
 
 const CodeFacts& MachineCode::facts(const CodeRange& function) {
   const auto [entry, is_new] = facts_.try_emplace(function.start);
-  if (is_new) entry->second = read_facts(function);
+  if (is_new && elf_.may_read_code()) {
+    const files::FileWork work(elf_.path());
+    entry->second = read_facts(function);
+  }
   return entry->second;
 }
 

@@ -39,7 +39,7 @@ struct CodeFacts {
 
 class MachineCode {
  public:
-  explicit MachineCode(const ElfModule& elf);
+  explicit MachineCode(ElfModule& elf);
 
   // Returns the range of the unwind table that contains `address`. The range is a function or a part of a function.
   std::optional<CodeRange> function_at(std::uint64_t address) const;
@@ -68,7 +68,7 @@ class MachineCode {
   // For code that no unwind table covers. If the bytes before `address` can be decoded as a call, returns this call.
   std::optional<Instruction> guess_call_before(std::uint64_t address) const;
 
-  const ElfModule& elf_;
+  ElfModule& elf_;
   std::uint64_t table_address_ = 0;
   std::uint64_t header_address_ = 0;
   std::size_t table_size_ = 0;

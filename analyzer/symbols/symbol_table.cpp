@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "files/budgets.hpp"
+#include "files/costly_files.hpp"
 
 namespace forksight::symbols {
 namespace {
@@ -36,12 +37,13 @@ auto rank(const Symbol& symbol) {
 
 }  // namespace
 
-SymbolTable::SymbolTable(ElfModule& module) {
+SymbolTable::SymbolTable(ElfModule& module) : path_(module.path()) {
   int count = dwfl_module_getsymtab(module.dwfl());
-  if (count > static_cast<int>(files::kMaxSymbols)) {
+  const auto most = static_cast<int>(module.may_read_code() ? files::kMaxSymbols : files::kMaxSymbolsOfCostlyFile);
+  if (count > most) {
     module.add_limit(fmt::format("{}: has {} symbols; forksight reads the first {}, and some functions have no names",
-                                 module.path(), count, files::kMaxSymbols));
-    count = static_cast<int>(files::kMaxSymbols);
+                                 module.path(), count, most));
+    count = most;
   }
   for (int i = 1; i < count; ++i) {
     GElf_Sym entry;
@@ -62,9 +64,21 @@ SymbolTable::SymbolTable(ElfModule& module) {
 }
 
 void SymbolTable::Sorted::finish() {
-  std::sort(symbols.begin(), symbols.end(), [](const Symbol& a, const Symbol& b) {
-    return std::tuple(a.start, rank(b)) < std::tuple(b.start, rank(a));  // the best name of an address comes last
-  });
+  std::sort(symbols.begin(), symbols.end(), [](const Symbol& a, const Symbol& b) { return a.start < b.start; });
+  // The best name of an address comes last. No linker gives thousands of names to one address. If an address has so
+  // many names, only the best name is sought, because comparing all of them takes too long.
+  constexpr std::ptrdiff_t kMaxSorted = 4096;
+  const auto is_worse = [](const Symbol& a, const Symbol& b) { return rank(b) < rank(a); };
+  for (auto first = symbols.begin(); first != symbols.end();) {
+    const auto last =
+        std::find_if(first, symbols.end(), [&](const Symbol& symbol) { return symbol.start != first->start; });
+    if (last - first > kMaxSorted) {
+      std::iter_swap(std::max_element(first, last, is_worse), last - 1);
+    } else if (last - first > 1) {
+      std::sort(first, last, is_worse);
+    }
+    first = last;
+  }
   reach.reserve(symbols.size());
   std::uint64_t farthest = 0;
   for (const Symbol& symbol : symbols) {
@@ -95,8 +109,9 @@ const Symbol* SymbolTable::Sorted::find(std::uint64_t address) const {
   return best != nullptr ? best : unsized;
 }
 
-const Symbol* SymbolTable::Sorted::find_named(std::string_view name) const {
+const Symbol* SymbolTable::Sorted::find_named(std::string_view name, const std::string& path) const {
   if (by_name.empty()) {
+    const files::FileWork work(path);
     for (std::size_t i = 0; i < symbols.size(); ++i) {
       const std::string_view symbol = bounded_name(symbols[i].name);
       const auto [entry, is_new] = by_name.try_emplace(symbol.substr(0, symbol.find('@')), i);

@@ -31,8 +31,8 @@ class SymbolTable {
   const Symbol* find_object(std::uint64_t address) const { return objects_.find(address); }
   // find_function_named() and find_object_named() return the function or object whose name is `name`; null if there is
   // none. They prefer an exported symbol.
-  const Symbol* find_function_named(std::string_view name) const { return functions_.find_named(name); }
-  const Symbol* find_object_named(std::string_view name) const { return objects_.find_named(name); }
+  const Symbol* find_function_named(std::string_view name) const { return functions_.find_named(name, path_); }
+  const Symbol* find_object_named(std::string_view name) const { return objects_.find_named(name, path_); }
 
   bool has_functions() const { return !functions_.symbols.empty(); }
 
@@ -43,11 +43,12 @@ class SymbolTable {
 
     void finish();
     const Symbol* find(std::uint64_t address) const;
-    const Symbol* find_named(std::string_view name) const;
+    const Symbol* find_named(std::string_view name, const std::string& path) const;
 
     mutable std::unordered_map<std::string_view, std::size_t> by_name;  // filled at the first search by name
   };
 
+  std::string path_;
   Sorted functions_;
   Sorted objects_;
 };

@@ -33,6 +33,7 @@ struct Module {
   std::optional<files::MappedFile> mapped = {};
   // the user whose process, core or trace names the file
   files::Owner owner = {};
+  bool is_program = false;  // it is the main program of a process
 };
 
 // Registers of the innermost frame, and the bytes of the stack from `sp` upward.
