@@ -48,10 +48,8 @@ ExitStatus explain(const files::Reader& reader, const CoreLine& line) {
     say_error(subjects.error());
     return ExitStatus::kUnreadable;
   }
-  model::Model model = inspect::build_model(subjects.value());
-  // The subjects are freed before the report is made: with very many threads, the subjects take as much memory as the
-  // report.
-  subjects.value().clear();
+  // The subjects are freed before the report is made: with very many threads, they take as much memory as the report.
+  model::Model model = inspect::build_model(std::move(subjects).value());
   for (std::string& limit : files::describe_dead_places()) model.limits.push_back(std::move(limit));
   if (std::string limit = symbols::debuginfod_limit(); !limit.empty()) model.limits.push_back(std::move(limit));
   return show_report(model, line.style, {.waits = ShownWaits::kAll});

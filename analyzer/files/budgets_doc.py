@@ -14,6 +14,8 @@ UNITS = {"std::chrono::minutes": "min", "std::chrono::seconds": "s"}
 
 def value(kind, name, words):
     number = eval(re.sub(r"std::\w+\{([\d']+)\}", r"\1", words).replace("'", "_").replace("U", ""), {"__builtins__": {}})
+    if kind == "std::chrono::milliseconds":
+        return f"{number / 1000:g} s"
     if kind in UNITS:
         return f"{number} {UNITS[kind]}"
     if "Bytes" not in name:

@@ -209,18 +209,23 @@ files::Owner owner_of(const CoreFile& file, const CoreNotes& notes) {
   return of_file.uid != 0 ? of_file : files::Owner{notes.uid, notes.gid, {}};
 }
 
-void add_threads(Image& image, const CoreNotes& notes) {
+// `notes.threads` is freed: with very many threads, this function needs memory for what the image keeps.
+void add_threads(Image& image, CoreNotes& notes) {
   image.pid = notes.pid;
   image.ppid = notes.ppid;
   image.is_parent_of_group = notes.ppid > 0 && notes.group == notes.ppid;
-  for (const CoreThread& thread : notes.threads) image.threads.push_back(make_thread(thread, *image.memory));
-  std::stable_sort(image.threads.begin(), image.threads.end(),
-                   [](const Thread& a, const Thread& b) { return a.tid < b.tid; });
-  if (image.pid == 0) image.pid = image.threads.front().tid;
-  std::stable_partition(image.threads.begin(), image.threads.end(),
-                        [&](const Thread& thread) { return thread.tid == image.pid; });
   image.signal = notes.threads.front().signal;
   image.signal_tid = image.signal != 0 ? notes.threads.front().tid : 0;
+  std::vector<const CoreThread*> order;
+  order.reserve(notes.threads.size());
+  for (const CoreThread& thread : notes.threads) order.push_back(&thread);
+  std::ranges::stable_sort(order, {}, &CoreThread::tid);
+  if (image.pid == 0) image.pid = order.front()->tid;
+  std::stable_partition(order.begin(), order.end(),
+                        [&](const CoreThread* thread) { return thread->tid == image.pid; });
+  image.threads.reserve(order.size());
+  for (const CoreThread* const thread : order) image.threads.push_back(make_thread(*thread, *image.memory));
+  std::vector<CoreThread>().swap(notes.threads);
 }
 
 }  // namespace
@@ -228,7 +233,8 @@ void add_threads(Image& image, const CoreNotes& notes) {
 Result<Image> open_core(const std::string& path, const CoreOptions& options) {
   auto file = CoreFile::open(path);
   if (!file) return Error{file.error()};
-  const CoreNotes notes = decode_notes(file->notes());
+  CoreNotes notes = decode_notes(file->notes());
+  file->forget_notes();
   if (notes.threads.empty()) {
     return Error{fmt::format("{}: contains no threads{}", path, file->missing_bytes() > 0 ? ": it is cut" : "")};
   }

@@ -83,10 +83,11 @@ class Builder {
  public:
   Builder(const std::vector<Subject>& subjects, model::Model& model, std::vector<PythonLocals>* locals)
       : scene_(subjects, model), python_(scene_, locals), lost_(scene_) {}
-  void build();
+  // `waits`: what the threads of each subject wait for.
+  void build(std::vector<std::vector<model::Wait>> waits);
 
  private:
-  void add_process(std::size_t subject);
+  void add_process(std::size_t subject, std::vector<model::Wait> waits);
   bool is_stuck_alone(std::size_t subject, std::int32_t tid);
   bool may_be_cancelled(std::size_t subject, std::int32_t tid) const;
   bool is_of_interest(std::size_t subject) const;
@@ -105,7 +106,7 @@ class Builder {
   std::map<std::size_t, std::unordered_set<std::int32_t>> stuck_tids_;  // by subject, only for processes that are awake
 };
 
-void Builder::add_process(std::size_t subject) {
+void Builder::add_process(std::size_t subject, std::vector<model::Wait> waits) {
   const Subject& from = scene_.subjects[subject];
   model::Process process;
   process.pid = from.is_supposed ? 0 : from.image.pid;
@@ -116,7 +117,7 @@ void Builder::add_process(std::size_t subject) {
   process.is_core = from.image.is_core;
   process.liveness = from.liveness;
   process.stuck_for_ms = from.stuck_for_ms;
-  process.waits = from.waits;
+  process.waits = std::move(waits);
   process.zombies = from.zombies;
   process.has_reaped = from.has_reaped;
   process.waits_for = from.waits_for;
@@ -166,7 +167,7 @@ bool Builder::is_stuck_alone(std::size_t subject, std::int32_t tid) {
   if (own.liveness != model::Liveness::kAwake) return false;
   const auto [stuck, is_new] = stuck_tids_.try_emplace(subject);
   if (is_new) {
-    for (const model::Wait& wait : own.waits) {
+    for (const model::Wait& wait : scene_.model.processes[subject].waits) {
       if (wait.is_stuck) stuck->second.insert(wait.tid);
     }
   }
@@ -187,6 +188,9 @@ void Builder::add_threads(std::size_t subject) {
   const bool has_stacks =
       is_whole || is_idle || std::ranges::any_of(scene_.subjects[subject].image.threads, is_partly_stuck);
   if (has_stacks) python_.read(subject);
+  std::vector<model::Thread>& threads = scene_.model.threads;
+  const std::size_t needed = threads.size() + scene_.subjects[subject].image.threads.size();
+  if (threads.capacity() < needed) threads.reserve(std::max(needed, threads.size() * 2));
   for (const image::Thread& from : scene_.subjects[subject].image.threads) {
     ThreadFacts facts;
     facts.id = scene_.model.threads.size();
@@ -329,8 +333,10 @@ void Builder::explain_all(std::size_t subject, std::optional<model::ForkId> fork
   drop_weaker_findings(scene_, subject, first_touch);
 }
 
-void Builder::build() {
-  for (std::size_t subject = 0; subject < scene_.subjects.size(); ++subject) add_process(subject);
+void Builder::build(std::vector<std::vector<model::Wait>> waits) {
+  for (std::size_t subject = 0; subject < scene_.subjects.size(); ++subject) {
+    add_process(subject, std::move(waits[subject]));
+  }
   for (std::size_t subject = 0; subject < scene_.subjects.size(); ++subject) add_threads(subject);
   find_semaphore_holders(scene_);
   for (std::size_t subject = 0; subject < scene_.subjects.size(); ++subject) {
@@ -354,11 +360,29 @@ void Builder::build() {
 
 }  // namespace
 
-model::Model build_model(const std::vector<Subject>& subjects, std::vector<PythonLocals>* locals) {
+namespace {
+
+model::Model build(const std::vector<Subject>& subjects, std::vector<std::vector<model::Wait>> waits,
+                   std::vector<PythonLocals>* locals) {
   model::Model model;
-  Builder(subjects, model, locals).build();
+  Builder(subjects, model, locals).build(std::move(waits));
   for (std::string& sentence : tell_java_locks(model)) model.limits.push_back(std::move(sentence));
   return model;
+}
+
+}  // namespace
+
+model::Model build_model(const std::vector<Subject>& subjects, std::vector<PythonLocals>* locals) {
+  std::vector<std::vector<model::Wait>> waits;
+  for (const Subject& subject : subjects) waits.push_back(subject.waits);
+  return build(subjects, std::move(waits), locals);
+}
+
+model::Model build_model(std::vector<Subject>&& subjects) {
+  std::vector<Subject> own = std::move(subjects);
+  std::vector<std::vector<model::Wait>> waits;
+  for (Subject& subject : own) waits.push_back(std::move(subject.waits));
+  return build(own, std::move(waits), nullptr);
 }
 
 }  // namespace forksight::inspect

@@ -58,5 +58,7 @@ struct PythonLocals {
 // The subjects become the processes of the model, in the same order. `locals` gets the names of the variables of the
 // threads whose stacks are read.
 model::Model build_model(const std::vector<Subject>& subjects, std::vector<PythonLocals>* locals = nullptr);
+// The same, for a caller that does not need the subjects any more. With very many threads, this takes less memory.
+model::Model build_model(std::vector<Subject>&& subjects);
 
 }  // namespace forksight::inspect

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
@@ -121,15 +122,19 @@ CoreWaits find_core_waits(const image::Image& core) {
   std::vector<proc::ThreadSample> threads;
   std::vector<watch::WaitFacts> facts;
   found.all_for_good = true;
-  const Numbers numbers(core);
+  auto numbers = std::make_unique<Numbers>(core);
   Paths modules;
   for (const symbols::Module& module : core.modules) modules.insert(module.path);
+  threads.reserve(core.threads.size());
+  facts.reserve(core.threads.size());
   for (const image::Thread& thread : core.threads) {
     threads.push_back(sample_of(thread));
-    facts.push_back(look_up(core, modules, numbers, threads.back()));
-    found.all_for_good = found.all_for_good && is_blocked_forever(numbers, threads.back(), facts.back());
+    facts.push_back(look_up(core, modules, *numbers, threads.back()));
+    found.all_for_good = found.all_for_good && is_blocked_forever(*numbers, threads.back(), facts.back());
   }
+  numbers.reset();  // with very many threads, the memory is needed for the waits
   const std::vector<bool> in_ring = watch::find_rings(core.pid, threads, facts);
+  found.waits.reserve(threads.size());
   for (std::size_t index = 0; index < threads.size(); ++index) {
     found.waits.push_back(watch::describe_wait(threads[index], &facts[index]));
     found.waits.back().is_stuck = !threads[index].ended() && (found.all_for_good || in_ring[index]);
