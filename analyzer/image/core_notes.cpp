@@ -111,6 +111,9 @@ void decode_auxiliary(std::span<const std::byte> bytes, CoreNotes& notes) {
 
 CoreNotes decode_notes(std::span<const std::byte> bytes) {
   CoreNotes notes;
+  // With very many threads, a vector that grows would be copied to a memory twice as large.
+  constexpr std::size_t kThreadNoteBytes = sizeof(Elf64_Nhdr) + 8 + sizeof(elf_prstatus);
+  notes.threads.reserve(bytes.size() / kThreadNoteBytes);
   for_each_note(bytes, kAlignment, [&](const ElfNote& note) {
     if (note.owner != "CORE") return true;
     if (note.type == NT_PRSTATUS) decode_thread(note.body, notes);

@@ -1,4 +1,4 @@
-// Reads the notes of programs, libraries and cores (elf(5), PT_NOTE) with libelf. Notes are hostile input.
+// Reads the notes of programs, libraries and cores (elf(5), PT_NOTE). Notes are hostile input.
 #pragma once
 
 #include <cstddef>

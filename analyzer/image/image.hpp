@@ -28,7 +28,7 @@ struct Thread {
   bool has_ended = false;         // a zombie: it has no stack and no call
   // By DWARF number; kReturnAddress is the exact pc. If the thread was not stopped, only rsp and pc are known. If it
   // has ended, no register is known.
-  std::optional<symbols::Registers> registers;
+  std::optional<symbols::KeptRegisters> registers;
   std::uint64_t fs_base = 0;  // pthread_self() on x86-64; 0: unknown
   // The system call in which the thread is blocked. In a core, the call is decoded from the registers, if pc is right
   // behind a syscall instruction.

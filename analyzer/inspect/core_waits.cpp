@@ -7,8 +7,8 @@
 #include <memory>
 #include <optional>
 #include <string_view>
-#include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "proc/futex_word.hpp"
 #include "proc/thread_sample.hpp"
@@ -61,22 +61,36 @@ std::optional<std::uint64_t> read_word(const image::Image& core, std::uint64_t a
 class Numbers {
  public:
   explicit Numbers(const image::Image& core) {
+    by_own_.reserve(core.threads.size());
+    tids_.reserve(core.threads.size());
     for (const image::Thread& thread : core.threads) {
-      by_own_.try_emplace(image::own_number(thread), thread.tid);
-      tids_.insert(thread.tid);
+      by_own_.push_back({image::own_number(thread), thread.tid});
+      tids_.push_back(thread.tid);
     }
+    std::ranges::stable_sort(by_own_, {}, &Number::own);
+    std::ranges::sort(tids_);
   }
-  bool has_own(std::int32_t own) const { return own != 0 && by_own_.contains(own); }
-  bool has(std::int32_t tid) const { return tids_.contains(tid); }
+  bool has_own(std::int32_t own) const { return find(own) != nullptr; }
+  bool has(std::int32_t tid) const { return std::ranges::binary_search(tids_, tid); }
   // Returns `own` if no thread has that id.
   std::int32_t tid_of(std::int32_t own) const {
-    const auto found = own == 0 ? by_own_.end() : by_own_.find(own);
-    return found == by_own_.end() ? own : found->second;
+    const Number* const found = find(own);
+    return found == nullptr ? own : found->tid;
   }
 
  private:
-  std::unordered_map<std::int32_t, std::int32_t> by_own_;
-  std::unordered_set<std::int32_t> tids_;
+  struct Number {
+    std::int32_t own;
+    std::int32_t tid;
+  };
+  // Returns the first thread that has this id; null if none has.
+  const Number* find(std::int32_t own) const {
+    const auto at = std::ranges::lower_bound(by_own_, own, {}, &Number::own);
+    return own == 0 || at == by_own_.end() || at->own != own ? nullptr : &*at;
+  }
+
+  std::vector<Number> by_own_;
+  std::vector<std::int32_t> tids_;
 };
 
 watch::WaitFacts look_up(const image::Image& core, const Paths& modules, const Numbers& numbers,
@@ -132,12 +146,15 @@ CoreWaits find_core_waits(const image::Image& core) {
     facts.push_back(look_up(core, modules, *numbers, threads.back()));
     found.all_for_good = found.all_for_good && is_blocked_forever(*numbers, threads.back(), facts.back());
   }
-  numbers.reset();  // with very many threads, the memory is needed for the waits
   const std::vector<bool> in_ring = watch::find_rings(core.pid, threads, facts);
-  found.waits.reserve(threads.size());
-  for (std::size_t index = 0; index < threads.size(); ++index) {
-    found.waits.push_back(watch::describe_wait(threads[index], &facts[index]));
-    found.waits.back().is_stuck = !threads[index].ended() && (found.all_for_good || in_ring[index]);
+  // With very many threads, the memory of these two is needed for the waits.
+  numbers.reset();
+  std::vector<proc::ThreadSample>().swap(threads);
+  found.waits.reserve(facts.size());
+  for (std::size_t index = 0; index < facts.size(); ++index) {
+    const proc::ThreadSample thread = sample_of(core.threads[index]);
+    found.waits.push_back(watch::describe_wait(thread, &facts[index]));
+    found.waits.back().is_stuck = !thread.ended() && (found.all_for_good || in_ring[index]);
   }
   return found;
 }

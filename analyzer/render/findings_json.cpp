@@ -338,10 +338,12 @@ Written finding_to_json(const Finding& finding, const std::vector<model::Process
   return Writer(processes).to_json(finding);
 }
 
-std::string document_text(const Written& document) {
+std::string value_text(const Written& value) {
   // Names may contain any bytes. Bytes that are not UTF-8 are replaced and cause no error.
-  return escape_json_controls(document.dump(2, ' ', false, Written::error_handler_t::replace)) + '\n';
+  return escape_json_controls(value.dump(2, ' ', false, Written::error_handler_t::replace));
 }
+
+std::string document_text(const Written& document) { return value_text(document) + '\n'; }
 
 std::string tell_findings(std::string_view schema, const ToldFindings& told) {
   Written document = {{"schema", schema}};

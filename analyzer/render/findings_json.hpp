@@ -27,6 +27,9 @@ nlohmann::ordered_json finding_to_json(const Finding& finding, const std::vector
 // Returns a document that has only findings and their processes.
 std::string tell_findings(std::string_view schema, const ToldFindings& told);
 
+// Returns a part of a document as text.
+std::string value_text(const nlohmann::ordered_json& value);
+
 // Returns the document as text. The text is UTF-8, no matter which bytes the names contain, and ends with a newline.
 std::string document_text(const nlohmann::ordered_json& document);
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <span>
+#include <string_view>
 
 #include "files/budgets.hpp"
 #include "forksight/version.hpp"
@@ -85,7 +85,7 @@ Json to_json(const model::Process& process, const model::Model& model) {
   json["waits_for"] = process.waits_for ? Json(model.processes[*process.waits_for].pid) : Json();
   json["waits_via"] = process.waits_via;
   if (!process.ways_out.empty()) json["ways_out"] = process.ways_out;
-  json["waits"] = array_of(process.waits, [](const auto& wait) { return to_json(wait); });
+  json["waits"] = Json::array();  // add_waits() adds the waits to the text
   return json;
 }
 
@@ -163,6 +163,44 @@ Json to_json(const model::Fork& fork, const model::Model& model) {
   return json;
 }
 
+constexpr std::string_view kNoWaits = "\"waits\": []";
+
+// Appends the waits as the elements of a JSON array. In memory, the JSON values of one wait take ten times as much as
+// their text. So with very many threads, the values of all waits together would take gigabytes.
+void append_waits(const std::vector<model::Wait>& waits, std::string& text) {
+  constexpr std::string_view kIndent = "\n        ";
+  text += "[";
+  const std::size_t begin = text.size();
+  for (std::size_t i = 0; i < waits.size(); ++i) {
+    text += i == 0 ? "" : ",";
+    text += kIndent;
+    const std::string wait = value_text(to_json(waits[i]));
+    for (std::size_t at = 0; at < wait.size();) {
+      const std::size_t end = std::min(wait.find('\n', at), wait.size());
+      text.append(wait, at, end - at);
+      if (end < wait.size()) text += kIndent;
+      at = end + 1;
+    }
+    // Without this, the text would be copied to a memory that is twice as large as the text.
+    if (i == 63) text.reserve(text.size() + (text.size() - begin) / 64 * waits.size() * 5 / 4);
+  }
+  text += "\n      ]";
+}
+
+// Adds the waits of the processes to the text of the report. In `text`, each process has an empty list of waits.
+std::string add_waits(std::string_view text, const std::vector<model::Process>& processes) {
+  std::string all;
+  for (const model::Process& process : processes) {
+    // A quotation mark within a text is written as \", so no text contains kNoWaits.
+    const std::size_t end = text.find(kNoWaits) + kNoWaits.size();
+    all += text.substr(0, process.waits.empty() ? end : end - 2);
+    if (!process.waits.empty()) append_waits(process.waits, all);
+    text.remove_prefix(end);
+  }
+  all += text;
+  return all;
+}
+
 }  // namespace
 
 std::string render_json(const model::Model& model, const std::vector<Finding>& findings) {
@@ -174,7 +212,7 @@ std::string render_json(const model::Model& model, const std::vector<Finding>& f
   report["findings"] =
       array_of(findings, [&](const auto& finding) { return finding_to_json(finding, model.processes); });
   report["limits"] = model.limits;
-  return document_text(report);
+  return add_waits(document_text(report), model.processes);
 }
 
 }  // namespace forksight::render

@@ -19,6 +19,32 @@ inline constexpr std::size_t kRegisterCount = 17;
 
 using Registers = std::array<std::optional<std::uint64_t>, kRegisterCount>;
 
+// Registers that are kept for each thread of a process. They take half of the memory of `Registers`.
+class KeptRegisters {
+ public:
+  KeptRegisters() = default;
+  KeptRegisters(const Registers& registers) {  // implicit, as the conversion back is
+    for (std::size_t i = 0; i < kRegisterCount; ++i) set(i, registers[i]);
+  }
+  operator Registers() const {
+    Registers registers;
+    for (std::size_t i = 0; i < kRegisterCount; ++i) registers[i] = (*this)[i];
+    return registers;
+  }
+  std::optional<std::uint64_t> operator[](std::size_t number) const {
+    return (known_ >> number & 1U) != 0 ? std::optional(values_[number]) : std::nullopt;
+  }
+  void set(std::size_t number, std::optional<std::uint64_t> value) {
+    const std::uint32_t bit = std::uint32_t{1} << number;
+    known_ = value ? known_ | bit : known_ & ~bit;
+    values_[number] = value.value_or(0);
+  }
+
+ private:
+  std::array<std::uint64_t, kRegisterCount> values_{};
+  std::uint32_t known_ = 0;  // bit N: the value of register N is known
+};
+
 // Reads any word of the process's memory; nullopt if it cannot be read.
 using WordReader = std::function<std::optional<std::uint64_t>(std::uint64_t address)>;
 

@@ -365,7 +365,7 @@ class Stop : public testing::TestWithParam<Case> {};
 
 bool has_all_registers(const Thread& thread) {
   if (!thread.registers) return false;
-  for (const auto& value : *thread.registers) {
+  for (const auto& value : symbols::Registers(*thread.registers)) {
     if (!value) return false;
   }
   return true;

@@ -75,8 +75,8 @@ MadeProcess any_process(std::minstd_rand& random, std::int32_t pid, std::int32_t
     if (random() % 8 == 0) thread.registers.reset();
     if (random() % 8 == 0) thread.call.reset();
     if (random() % 8 == 0) thread.has_ended = true;
-    if (thread.registers && random() % 8 == 0) (*thread.registers)[symbols::kRsp] = words[random() % std::size(words)];
-    if (thread.registers && random() % 8 == 0) (*thread.registers)[symbols::kReturnAddress] = random();
+    if (thread.registers && random() % 8 == 0) thread.registers->set(symbols::kRsp, words[random() % std::size(words)]);
+    if (thread.registers && random() % 8 == 0) thread.registers->set(symbols::kReturnAddress, random());
   }
   return process;
 }

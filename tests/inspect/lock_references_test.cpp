@@ -25,7 +25,7 @@ class Awaited : public testing::Test {
 
   Awaited() : process_(kPid, 1) {
     thread_.registers.emplace();
-    (*thread_.registers)[symbols::kRsp] = kStack;
+    thread_.registers->set(symbols::kRsp, kStack);
     // The thread's own memory is readable.
     for (std::uint64_t at = 0; at < 0x1000; at += 8) put(kStack + at, 0);
     for (std::uint64_t at = kOwnWord - 0x140; at < kOwnWord + 0x100; at += 8) put(at, 0);

@@ -38,7 +38,7 @@ void put_note(std::vector<std::byte>& to, std::uint32_t type, const std::vector<
 }
 
 user_regs_struct registers_of(const image::Thread& thread) {
-  const symbols::Registers& from = *thread.registers;
+  const symbols::Registers from = *thread.registers;
   const auto value = [&](std::size_t number) { return from[number].value_or(0); };
   user_regs_struct to{};
   to.rax = thread.call ? 0 - kErestartsys : value(0);
