@@ -1,5 +1,7 @@
 #include "command/core_command.hpp"
 
+#include <malloc.h>
+
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
@@ -50,6 +52,9 @@ ExitStatus explain(const files::Reader& reader, const CoreLine& line) {
   }
   // The subjects are freed before the report is made: with very many threads, they take as much memory as the report.
   model::Model model = inspect::build_model(std::move(subjects).value());
+#ifdef __GLIBC__
+  ::malloc_trim(0);  // the freed memory lies between the parts of the model, where glibc would keep it
+#endif
   for (std::string& limit : files::describe_dead_places()) model.limits.push_back(std::move(limit));
   if (std::string limit = symbols::debuginfod_limit(); !limit.empty()) model.limits.push_back(std::move(limit));
   return show_report(model, line.style, {.waits = ShownWaits::kAll});

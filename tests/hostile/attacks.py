@@ -41,7 +41,7 @@ def frames(place, instructions):
     place.build(extra=".cfi_remember_state\n" + escape(instructions) + "\n.cfi_restore_state")
 
 
-def blob_frames(place, data, function="stuck", extra="", more=""):
+def blob_frames(place, data, function="stuck", extra="", more="", **arguments):
     """Puts millions of bytes of instructions into the entry of stuck(): the assembler would need too long for the directives. The entry is written
     by hand, in a section .eh_frame of its own, with an index."""
     blob = place.folder / "frames"
@@ -70,7 +70,7 @@ def blob_frames(place, data, function="stuck", extra="", more=""):
 .balign 4
 .Lfde_end:
 """
-    place.build(extra=extra, more=more + text, plain=True)
+    place.build(extra=extra, more=more + text, plain=True, **arguments)
     blob.unlink()
 
 
@@ -544,3 +544,38 @@ def thirty_libraries_that_each_take_almost_a_second(place):
 @attack
 def six_libraries_that_each_take_almost_four_seconds(place):
     many(place, 6, 120, 1_000_000)
+
+
+@attack
+def a_vdso_with_costly_frames(place):
+    """The process has written a library over its vDSO. The address of a frame in it takes hours to compute."""
+    data = b"\x05" + uleb(4 * MILLION) + uleb(1) + b"\x0a\x0b" * 1400
+    text = """
+.globl _start
+_start: .Lentry: sub $24, %rsp
+mov %rsp, %rsi
+mov $1, %edx
+xor %eax, %eax
+syscall
+add $24, %rsp
+ret
+.Lentry_end:
+"""
+    blob_frames(place, data, "entry", more=text, flags=("-Wl,-z,noseparate-code", "-Wl,--build-id=none", "-Wl,-e,_start", "-s", "-Wl,-z,norelro"), calls=None)
+    assert place.library.stat().st_size <= 8192 + 4096, place.library.stat().st_size
+    return ["vdso", place.library]
+
+
+@attack
+def a_libc_with_sixty_thousand_tables_of_symbols(place):
+    """A file with the name of the C library. The sections of its symbols overlap."""
+    symbol_tables_in_sixty_thousand_sections_that_overlap(place)
+    library = place.folder / "libc.so.6"
+    place.library.rename(library)
+    return ["map", library, "2"]
+
+
+@attack
+def an_object_file_that_was_a_library(place):
+    """The file was changed to an object file after it was mapped."""
+    return an_object_file_is_mapped(place)

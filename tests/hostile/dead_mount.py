@@ -1,6 +1,5 @@
-"""dead_mount.py FOLDER [--private] FILE...: mounts a file system at FOLDER. The file system contains copies of the
-files, with mode
-755. When this program has read a line from standard input, it answers no further request. The file system is then like
+"""dead_mount.py FOLDER [--private] [--slow SECONDS] FILE...: mounts a file system at FOLDER. The file system contains
+copies of the files, with mode 755. Each answer takes SECONDS. When this program has read a line from standard input, it answers no further request. The file system is then like
 a network mount whose server is down. When standard input is closed, this program ends, and the kernel aborts all
 requests.
 
@@ -13,6 +12,7 @@ import select
 import stat
 import struct
 import sys
+import time
 from pathlib import Path
 
 LOOKUP, FORGET, GETATTR, OPEN, READ, STATFS, RELEASE, FLUSH, INIT, OPENDIR, READDIR, RELEASEDIR, BATCH_FORGET = (
@@ -62,11 +62,12 @@ class FileSystem:
             return struct.pack("<QQQQQIIII6I", 0, 0, 0, 0, 0, 4096, 255, 4096, 0, *[0] * 6)
         return 0 if opcode in (RELEASE, FLUSH, RELEASEDIR) else errno.ENOSYS
 
-    def serve_one(self, is_dead):
+    def serve_one(self, is_dead, seconds):
         request = os.read(self.device, LONGEST_REQUEST)
         _, opcode, unique, node, *_ = IN_HEADER.unpack_from(request)
         if is_dead or opcode in (FORGET, BATCH_FORGET):
             return
+        time.sleep(seconds)
         body = self.answer(opcode, node, request[IN_HEADER.size:])
         error, body = (-body, b"") if isinstance(body, int) else (0, body)
         os.write(self.device, struct.pack("<IiQ", 16 + len(body), error, unique) + body)
@@ -75,7 +76,11 @@ class FileSystem:
 def main():
     folder, *paths = sys.argv[1:]
     is_private = paths[0] == "--private"  # only the user who mounts the file system may use it
-    system = FileSystem(folder, paths[is_private:], is_private)
+    paths = paths[is_private:]
+    seconds = 0
+    if paths[0] == "--slow":
+        seconds, paths = float(paths[1]), paths[2:]
+    system = FileSystem(folder, paths, is_private)
     is_dead, is_ready = False, False
     try:
         while True:
@@ -86,7 +91,7 @@ def main():
                 is_dead = True
                 os.write(1, b"d")
             if system.device in ready:
-                system.serve_one(is_dead)
+                system.serve_one(is_dead, seconds)
                 if not is_ready:  # the first request is INIT
                     is_ready = True
                     os.write(1, b"x")

@@ -5,9 +5,11 @@
 //   hanging share PROCESSES THREADS  reads from a pipe in each of PROCESSES processes with THREADS threads; all hold it open
 //   hanging receive THREADS       has THREADS threads, and each waits for a message, with a time limit of an hour
 //   hanging lock                  locks a mutex twice
+//   hanging vdso FILE             writes a library over the vDSO, and calls the entry of the library, which reads from a pipe
 //   hanging map FILE N            maps a file N times as code, changes the ELF header in each mapping, and hangs
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -16,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -177,6 +180,22 @@ static void map_many(const char* path, int count) {
   read_forever();
 }
 
+static void replace_vdso(const char* path) {
+  int ends[2];
+  const int fd = open(path, O_RDONLY);
+  char* const vdso = (char*)getauxval(AT_SYSINFO_EHDR);
+  const size_t room = 2 * 4096;
+  if (fd < 0 || pipe(ends) != 0 || vdso == NULL) fail(path);
+  if (mprotect(vdso, room, PROT_READ | PROT_WRITE | PROT_EXEC) != 0 || read(fd, vdso, room) <= 0) fail("vdso");
+  if (mprotect(vdso, room, PROT_READ | PROT_EXEC) != 0) fail("mprotect");
+  close(fd);
+  int (*entry)(int) = NULL;
+  char* const at = vdso + ((const Elf64_Ehdr*)vdso)->e_entry;
+  memcpy(&entry, &at, sizeof entry);
+  say_ready();
+  entry(ends[0]);
+}
+
 int main(int argc, char** argv) {
   if (argc == 3 && strcmp(argv[1], "load") == 0) load(argv[2]);
   if (argc == 3 && strcmp(argv[1], "hold") == 0) hold(atoi(argv[2]));
@@ -184,6 +203,7 @@ int main(int argc, char** argv) {
   if (argc == 4 && strcmp(argv[1], "share") == 0) share(atoi(argv[2]), atoi(argv[3]));
   if (argc == 3 && strcmp(argv[1], "receive") == 0) receive_many(atoi(argv[2]));
   if (argc == 2 && strcmp(argv[1], "lock") == 0) lock_twice();
+  if (argc == 3 && strcmp(argv[1], "vdso") == 0) replace_vdso(argv[2]);
   if (argc == 4 && strcmp(argv[1], "map") == 0) map_many(argv[2], atoi(argv[3]));
   return 2;
 }

@@ -54,6 +54,8 @@ def build(cc, path, extra="", more="", sections=None, flags=(), plain=False, fun
     of the names of symbols, which stand for the 8 bytes of their addresses. `plain`: stuck() has no call frame
     information. `function`: the name of stuck(). `calls`: what it calls instead of read()."""
     folder, text = path.parent, TEXT.format(extra=extra, more=more, function=function, calls=calls)
+    if calls is None:
+        text = text.replace("call None@plt", "")
     if plain:
         text = "\n".join(line for line in text.split("\n") if not line.startswith(".cfi"))
     for number, (name, content) in enumerate((sections or {}).items()):
