@@ -1,5 +1,6 @@
 // File systems that do not answer: a network mount whose server is gone, or a FUSE mount whose process is stuck. A call
-// for a file there may block for ever, and the kernel has no way to make such a call with a time limit. So a child
+// for a file there may block for ever, and the kernel has no way to make such a call with a time limit. Other file
+// systems answer, but too slowly. So a child
 // process makes these calls (guard/child.hpp). If a call blocks, the file system is noted here as a dead place. The
 // next child makes no calls for files there.
 #pragma once
@@ -16,6 +17,10 @@ namespace forksight::files {
 struct DeadPlace {
   std::string folder;  // "": not known
   std::string device;  // as in /proc/PID/maps: "fe:01"; "": not known
+  bool is_slow = false;  // each call returns, but all together they take too long
+
+  // True for FUSE and network file systems, and for others that lie on no disk.
+  bool is_without_disk() const { return device.starts_with("00:"); }
 };
 
 bool add_dead_place(DeadPlace place);  // false if the place is known already

@@ -22,6 +22,7 @@
 #include <exception>
 #include <map>
 #include <new>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -343,9 +344,12 @@ class Watcher {
   }
 
   // Looks for threads of the child and of the opener that have been in one call for a file for too long. Returns the
-  // places of these files.
+  // places of these files. Also returns the places whose calls, all together, have taken too long.
   std::vector<files::DeadPlace> look() {
     const Clock::time_point now = Clock::now();
+    // Between two looks, this process itself may have waited for a processor.
+    const Clock::duration since_look = std::min<Clock::duration>(now - std::exchange(looked_at_, now), 2 * kPace);
+    std::set<std::pair<std::string, std::string>> slow;
     std::map<std::int32_t, std::pair<std::string, Clock::time_point>> calls;
     std::vector<files::DeadPlace> found;
     for (const pid_t pid : {child_, opener_}) {
@@ -355,6 +359,15 @@ class Watcher {
         if (!call) continue;
         const auto before = calls_.find(tid);
         const bool is_same = before != calls_.end() && before->second.first == call->identity;
+        for (files::DeadPlace& place : proc::find_places(*call, pid, tid)) {
+          if (!place.is_without_disk() || !slow.emplace(place.folder, place.device).second) continue;
+          Clock::duration& blocked = blocked_for_[{place.folder, place.device}];
+          blocked += since_look;
+          place.is_slow = true;
+          const Clock::duration most =
+              files::has_dead_places() ? files::kLongestFurtherSlowCalls : files::kLongestSlowCalls;
+          if (blocked >= most) found.push_back(std::move(place));
+        }
         const Clock::time_point since = is_same ? before->second.second : now;
         if (now - since >= files::kLongestCall) {
           for (files::DeadPlace& place : proc::find_places(*call, pid, tid)) found.push_back(std::move(place));
@@ -372,6 +385,9 @@ class Watcher {
   Clock::time_point began_ = Clock::now();
   std::optional<Clock::time_point> killed_at_;
   std::map<std::int32_t, std::pair<std::string, Clock::time_point>> calls_;  // by thread: its call, and since when
+  Clock::time_point looked_at_ = Clock::now();
+  // By folder and device of a place: how long the looks have seen threads in calls for its files.
+  std::map<std::pair<std::string, std::string>, Clock::duration> blocked_for_;
 };
 
 // Sends SIGKILL. If a call for a file blocks the child, the child ends only when the file system answers or is
