@@ -1,9 +1,8 @@
-"""Makes libraries whose tables are hostile. The C compiler assembles each library from a text, so the linker computes its addresses.
-The function stuck() of each library reads from a descriptor, and never returns."""
+"""Makes libraries whose tables are hostile. The C compiler assembles each library from a text, so
+the linker computes its addresses. The function stuck() of each library reads from a descriptor, and never returns."""
 import struct
 import subprocess
 
-# `extra` is in the middle of the function, before the call that blocks. So the unwinder has to read all of it.
 TEXT = """
 .file "made.c"
 .text
@@ -50,9 +49,10 @@ def sleb(value):
 
 
 def build(cc, path, extra="", more="", sections=None, flags=(), plain=False, function="stuck", calls="read"):
-    """Builds the library. `extra`: text within stuck(). `more`: text behind stuck(). `sections`: by name, bytes or a list of bytes and
-    of the names of symbols, which stand for the 8 bytes of their addresses. `plain`: stuck() has no call frame
-    information. `function`: the name of stuck(). `calls`: what it calls instead of read()."""
+    """Builds a library. `extra`: text within stuck(). `more`: text behind stuck(). `sections`: by name, the content of
+    sections. The content is bytes, or a list of bytes and of names of symbols. A name stands for the 8 bytes of an
+    address. `plain`: stuck() has no call frame information. `function`: the name of stuck(). `calls`: what it calls
+    instead of read(); None: it calls nothing."""
     folder, text = path.parent, TEXT.format(extra=extra, more=more, function=function, calls=calls)
     if calls is None:
         text = text.replace("call None@plt", "")
@@ -74,11 +74,6 @@ def build(cc, path, extra="", more="", sections=None, flags=(), plain=False, fun
     for blob in folder.glob(f"{path.name}.*.*"):
         blob.unlink()
     source.unlink()
-
-
-def escape(data):
-    """Returns directives that put bytes into the call frame information of the function."""
-    return "\n".join(".cfi_escape " + ",".join(map(str, data[at:at + 4000])) for at in range(0, len(data), 4000))
 
 
 class Info:
