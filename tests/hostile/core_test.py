@@ -27,6 +27,24 @@ class Core(unittest.TestCase):
         self.assertLess(done.peak_mb, 512)
         self.assertIn("100000 threads", run([FORKSIGHT, "core", self.path]).out)
 
+    def test_as_many_threads_as_the_notes_may_have(self):
+        """A core may have 128 MiB of notes about threads."""
+        self.path.write_bytes(elf.core(350_000))
+        for style in ("text", "json"):
+            with self.subTest(style=style):
+                done = run([FORKSIGHT, "core", self.path, "--format", style])
+                self.assertEqual(done.status, 0, done.err)
+                self.assertIn("350000 threads" if style == "text" else '"tid": 350999', done.out)
+                self.assertLess(done.seconds, 10)
+                self.assertLess(done.peak_mb, 512)
+
+    def test_more_threads_than_the_notes_may_have(self):
+        self.path.write_bytes(elf.core(400_000))
+        done = run([FORKSIGHT, "core", self.path])
+        self.assertEqual((done.status, done.out, len(done.err.splitlines())), (3, "", 1), done.text)
+        self.assertIn("the notes about its threads take more than 128 MiB", done.err)
+        self.assertLess(done.peak_mb, 256)
+
     def test_notes_that_are_not_needed_take_no_memory(self):
         elf.write_core_with_hole(self.path, 700 << 20)
         done = run([FORKSIGHT, "core", self.path])
