@@ -124,9 +124,9 @@ std::string describe_read_limit_of_all() {
 bool lower_read_limit(const std::string& path) {
   g_failed_ms += std::max<std::int64_t>(g_seen_ms, kCostOfFailure.count());
   g_seen_ms = 0;
-  ReadLimit& restraint = read_limits()[path];
-  if (restraint == ReadLimit::kNotRead) return false;
-  restraint = static_cast<ReadLimit>(static_cast<int>(restraint) + 1);
+  ReadLimit& limit = read_limits()[path];
+  if (limit == ReadLimit::kNotRead) return false;
+  limit = static_cast<ReadLimit>(static_cast<int>(limit) + 1);
   return true;
 }
 

@@ -25,7 +25,7 @@ const std::vector<std::string>& AddressSpace::limits() {
     if (entry.binary == nullptr) continue;
     for (const std::string& limit : entry.binary->elf().limits()) add_limit(limit);
   }
-  if (std::string limit = files::describe_restraint_of_all(); !limit.empty()) add_limit(std::move(limit));
+  if (std::string limit = files::describe_read_limit_of_all(); !limit.empty()) add_limit(std::move(limit));
   return limits_;
 }
 

@@ -111,7 +111,7 @@ bool has_build_id(int fd, std::span<const std::uint8_t> build_id) {
 int find_debug_file(Dwfl_Module* module, void** userdata, const char*, Dwarf_Addr, const char* file_name,
                     const char* debuglink_file, GElf_Word debuglink_crc, char** debuginfo_file_name) {
   ElfModule* const self = userdata == nullptr ? nullptr : static_cast<ElfModule*>(*userdata);
-  if (self == nullptr || self->is_restrained()) return -1;
+  if (self == nullptr || self->is_limited()) return -1;
   // libdwfl passes a checksum for each link, except for the link to dwz's shared file. So a link without a checksum is
   // the link to dwz's shared file.
   const bool is_shared_part = debuglink_file != nullptr && debuglink_crc == 0;

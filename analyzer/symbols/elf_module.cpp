@@ -87,14 +87,14 @@ std::string ElfModule::find_fault(int fd) {
   // libdwfl would give addresses to the sections of an object file, and would apply its relocations.
   const auto type = tables->header.e_type;
   if (type != ET_EXEC && type != ET_DYN) return "it is neither a program nor a library";
-  restraint_ = files::read_limit_of(path_);
-  if (is_restrained()) {
+  read_limit_ = files::read_limit_of(path_);
+  if (is_limited()) {
     may_read_debug_ = false;
     for (std::size_t i = 0; i < tables->sections.size(); ++i) {
       const files::ElfSection& section = tables->sections[i];
       if (section.name == ".gnu_debugdata" || section.unpacked_size > 0) hidden_sections_.push_back(i);
     }
-    if (restraint_ == files::ReadLimit::kNone) return "";  // describe_read_limit_of_all() says what is left out
+    if (read_limit_ == files::ReadLimit::kNone) return "";  // describe_read_limit_of_all() says what is left out
     add_limit(
         fmt::format("{}: reading its debug information took too much time or memory, or failed; no source lines "
                     "of it{}",

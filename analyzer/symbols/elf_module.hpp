@@ -25,7 +25,7 @@ namespace forksight::symbols {
 class ElfModule {
  public:
   // Opens the file of `module`. An error is one sentence for the report's limits. The error is empty if
-  // files::describe_restraint_of_all() says what is left out. If `module` has no build-id, the file
+  // files::describe_read_limit_of_all() says what is left out. If `module` has no build-id, the file
   // is used without a check.
   static Result<std::unique_ptr<ElfModule>> open(const Module& module);
   ~ElfModule();
@@ -37,14 +37,14 @@ class ElfModule {
   Dwfl_Module* dwfl() const { return module_; }
 
   // False if the file itself contains too much debug information, or debug information that costs too much to unpack.
-  bool may_read_debug() const { return may_read_debug_ && restraint() < files::Restraint::kNoDebug; }
+  bool may_read_debug() const { return may_read_debug_ && read_limit() < files::ReadLimit::kNoDebug; }
   // False if the file has more call frame information than forksight reads.
   bool may_read_frames() const { return may_read_frames_ && may_read_code(); }
   // False if neither relocations nor machine code are read, because the file is too costly.
-  bool may_read_code() const { return restraint() < files::Restraint::kNoFrames; }
+  bool may_read_code() const { return read_limit() < files::ReadLimit::kNoFrames; }
   // True if an earlier attempt to read the file was too costly, or if the work on all files together has taken too much
   // time (files/costly_files.hpp). No debug file is searched.
-  bool is_restrained() const { return restraint() != files::Restraint::kNone; }
+  bool is_limited() const { return read_limit() != files::ReadLimit::kNone; }
 
   // True if the file `fd` is debug information of this module and may be read. If the file may not be read because of a
   // budget, limits() says so.
@@ -78,7 +78,7 @@ class ElfModule {
   };
 
   ElfModule() = default;
-  files::Restraint restraint() const { return std::max(restraint_, files::restraint_of_all(is_program_)); }
+  files::ReadLimit read_limit() const { return std::max(read_limit_, files::read_limit_of_all(is_program_)); }
   const Segment* segment_of(std::uint64_t address) const;
   std::string find_fault(int fd);
   void note_shared_part(int fd, const files::ElfTables& tables);
@@ -94,7 +94,7 @@ class ElfModule {
   bool may_read_debug_ = true;
   bool may_read_frames_ = true;
   bool is_program_ = false;
-  files::Restraint restraint_ = files::Restraint::kNone;  // because of earlier attempts to read this file
+  files::ReadLimit read_limit_ = files::ReadLimit::kNone;  // because of earlier attempts to read this file
   std::vector<std::size_t> hidden_sections_;  // indices of the sections that libdw must not unpack
   std::vector<std::string> debug_places_;     // paths of the files with debug information, and of the module itself
   std::vector<std::pair<std::string, std::vector<std::uint8_t>>> shared_parts_;  // names and build-ids
