@@ -1,4 +1,4 @@
-// Turns a sample of a thread, and what was looked up about its wait, into the model's form.
+// Makes a model::Wait from a sample of a thread, and from the facts about the wait of this thread.
 #pragma once
 
 #include "model/model.hpp"
@@ -7,7 +7,7 @@
 
 namespace forksight::watch {
 
-// `facts`: what was looked up about the wait. It is null if nothing was looked up.
+// `facts`: what was looked up about the wait. Null: nothing was looked up.
 model::Wait describe_wait(const proc::ThreadSample& thread, const WaitFacts* facts);
 
 }  // namespace forksight::watch

@@ -88,13 +88,13 @@ std::string read_command(std::int32_t pid) {
   return stat ? fmt::format("[{}]", stat->comm) : std::string();
 }
 
-// An object that a thread waits for. Processes that have it open may end the wait.
+// An object that a thread waits for. Processes that have the object open may end the wait.
 struct End {
   std::int32_t fd = -1;  // the waiter's own descriptor
   std::string object;
   bool by_writers = false;  // a holder that may write to the object can end the wait
-  bool by_readers = false;  // a holder that may read from it can end the wait
-  bool is_polled = false;   // the mode of the waiter's own descriptor shows whether it waits to read or to write
+  bool by_readers = false;  // a holder that may read from the object can end the wait
+  bool is_polled = false;   // the mode of the waiter's descriptor shows whether the waiter wants to read or to write
   const char* via = "";
 };
 
@@ -552,7 +552,7 @@ class Search {
   std::size_t polled_left_ = kMostPolledOfAll;
   std::optional<proc::SharedMemory> shared_;
   Freezers freezers_;
-  std::optional<WakerFinder> wakers_;  // made when it is needed, because it reads forksight's own descriptors
+  std::optional<WakerFinder> wakers_;  // made when needed, because the constructor reads forksight's own descriptors
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Who or what could end the waits of threads: the processes at the other end of what the threads read, write or poll;
+// Finds what could end the waits of threads: the processes at the other end of what the threads read, write or poll;
 // the holder of the lock; processes with the same memory; the awaited child; a timeout; signals with handlers;
 // processes outside of the tree; and the command that lets a stopped or frozen process run again. These lists are for
 // people, and for rules that name a suspect. Proofs use wakers.hpp instead. Nothing here changes a process.
@@ -28,7 +28,7 @@ struct Waiter {
 // processes that a waiter traces, and holders of file locks.
 void find_waits(const files::Reader& reader, std::vector<Waiter>& waiters, const Tree& tree);
 
-// Returns the children of a process that have ended, but whose end the process has not collected by a wait().
+// Returns the zombies of a process: children that have ended, and for which the process has not yet called wait().
 std::vector<model::Zombie> find_zombies(std::int32_t pid);
 // True if the process has waited for the end of some child since it was forked.
 bool has_reaped(std::int32_t pid);

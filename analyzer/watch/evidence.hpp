@@ -24,7 +24,7 @@ struct Waker {
   friend bool operator==(const Waker&, const Waker&) = default;
 };
 
-// Facts about the wait of one thread, which are looked up between the two rounds of samples.
+// Facts about the wait of one thread. forksight looks for these facts between the two rounds of samples.
 struct WaitFacts {
   // the kind of memory that contains the futex word; looked up only for operations without the PRIVATE flag
   WordMapping mapping = WordMapping::kUnknown;
@@ -36,13 +36,13 @@ struct WaitFacts {
   // True if `wakers` is complete. False: nothing is known about who could end the wait, with one exception: no other
   // process can end the wait for a private futex.
   bool wakers_known = false;
-  bool is_open_to_all = false;  // as long as the wait lasts, an unknown process or a signal may end it
+  bool is_open_to_all = false;  // an unknown process or a signal may end the wait at any time
   std::vector<Waker> wakers;
 };
 
 struct ProcessEvidence {
   proc::ProcessKey key;
-  bool is_incomplete = false;  // something could not be read: it was refused, or descriptors or memory were lacking
+  bool is_incomplete = false;  // something was not read: the kernel refused it, or descriptors or memory were lacking
   bool same_process = false;   // the process had the same start time after the second round
   bool is_x86_64 = false;      // system call numbers have their x86-64 meaning
   bool has_io_uring = false;

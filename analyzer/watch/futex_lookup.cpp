@@ -18,7 +18,7 @@ WordMapping kind_of_mapping(const std::vector<proc::Mapping>& mappings, std::uin
   const proc::Mapping* const mapping = proc::find_mapping(mappings, word);
   if (mapping == nullptr) return WordMapping::kUnknown;
   if (mapping->shared) return WordMapping::kShared;
-  // A private page that is not writable may be the page of the file, which other processes share.
+  // A private page that is not writable may be a page of the mapped file. Other processes then share this page.
   return mapping->writable ? WordMapping::kPrivate : WordMapping::kUnknown;
 }
 
@@ -29,15 +29,15 @@ bool is_dead(std::int32_t tid) {
   return stat && (stat->state == 'Z' || stat->state == 'X');
 }
 
-// Reads the words of one object in one piece. An object has up to ten words, and one system call for each word takes
-// too long in a process with thousands of threads.
+// Reads the words of one object in one piece. An object has up to ten words. In a process with thousands of threads,
+// one system call for each word would take too long.
 class WordReader {
  public:
   explicit WordReader(const proc::ProcessMemory& memory) : memory_(memory) {}
 
   std::optional<std::uint64_t> operator()(std::uint64_t address, std::size_t size) {
     if (has(address, size)) return word_at(address, size);
-    // No page boundary lies inside of an aligned piece, so the piece can be read as a whole or not at all.
+    // An aligned piece lies inside of one page. So the piece can be read as a whole or not at all.
     start_ = address / kPiece * kPiece;
     is_read_ = memory_.read(start_, piece_);
     return has(address, size) ? word_at(address, size) : memory_.read(address, size);

@@ -32,10 +32,10 @@ class FutexLookup {
   // Returns the facts about the futex wait of this thread. `wakers` is set only if the word is in private memory, or
   // belongs to a GIL.
   WaitFacts look_up(const proc::ThreadSample& thread);
-  // True if the word no longer has the value for which the thread went to sleep. Then the wait may have been moved to
-  // another word (FUTEX_CMP_REQUEUE), or the page may have been mapped again. In both cases another process may be able
-  // to end the wait. Always false for a wait with the PRIVATE flag, which no other process can end. Also false for a
-  // priority-inheriting futex, and if the word cannot be read.
+  // True if the word no longer has the value for which the thread went to sleep. Then the kernel may have moved the
+  // wait to another word (FUTEX_CMP_REQUEUE), or the page may have been mapped again. In both cases another process may
+  // be able to end the wait. Always false for a wait with the PRIVATE flag, because no other process can end such a
+  // wait. Also false for a priority-inheriting futex, and if the word cannot be read.
   bool may_have_moved(const proc::ThreadSample& thread);
   // True if a CPython interpreter is mapped: its program or its library. `tid`: any living thread.
   bool has_python(std::int32_t tid);

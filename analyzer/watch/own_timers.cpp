@@ -12,8 +12,8 @@ namespace forksight::watch {
 std::uint64_t find_timed_signals(std::int32_t tid, std::uint64_t caught) {
   if (caught == 0) return 0;
   const auto timers = proc::read_file(proc::proc_path(tid, "timers"));
-  // A descriptor with O_ASYNC sends SIGIO, or the signal that F_SETSIG selected. No file of /proc shows which signal
-  // that is, so it may be any of `caught`.
+  // A descriptor with O_ASYNC sends SIGIO, or the signal that F_SETSIG selected. No file of /proc shows the selected
+  // signal. So it may be any signal of `caught`.
   if (!timers || proc::has_signalling_descriptor(tid)) return caught;
   // No file of /proc shows whether alarm() or setitimer() armed a timer. If SIGALRM has a handler, a timer may be
   // armed. The other timers of setitimer() count processor time, which a sleeping thread does not use.

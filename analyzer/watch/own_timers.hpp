@@ -1,4 +1,4 @@
-// Signals that reach a process without a sender, and the calls that their handlers may end.
+// Finds signals that reach a process without a sender, and calls that the handlers of such signals may end.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ namespace forksight::watch {
 // result does not consider that the kernel sends SIGCHLD when a child ends. `tid`: a living thread of the process.
 std::uint64_t find_timed_signals(std::int32_t tid, std::uint64_t caught);
 
-// True if a living thread is in a call that a signal handler may end: a wait for a descriptor, a child or a file lock.
-// Such a call then fails with EINTR, unless the handler was installed with SA_RESTART. A wait for a futex (a mutex, the
-// end of a thread) or in vfork() continues after a handler that returns.
+// True if a living thread is in a call that a signal handler may end, for example a wait for a descriptor, a child or a
+// file lock. Such a call fails with EINTR after the handler, unless the handler was installed with SA_RESTART. A wait
+// for a futex (a mutex, the end of a thread) or in vfork() continues after a handler that returns.
 bool is_open_to_handlers(const proc::Round& round, const std::vector<WaitFacts>& facts);
 
 }  // namespace forksight::watch

@@ -18,8 +18,8 @@ bool has_tids(const proc::Round& round, const std::vector<std::int32_t>& tids) {
                     [](const proc::ThreadSample& thread, std::int32_t tid) { return thread.tid == tid; });
 }
 
-// Returns the reason why the wait of one thread does not prove that the thread is stuck. Returns "" if the wait proves
-// that. `lasting`: as in Proof.
+// Returns "" if the wait of one thread proves that the thread is stuck. Otherwise returns the reason why the wait does
+// not prove this. `lasting`: as in Proof.
 std::string find_way_out(const ProcessEvidence& evidence, const proc::ThreadSample& thread, const WaitFacts& facts,
                          bool& lasting) {
   const proc::WaitTarget target = proc::classify(thread);

@@ -10,18 +10,19 @@
 // nothing. For example, forksight looks at thread A while A is blocked. Then thread B wakes A and blocks. Then
 // forksight looks at B. Both threads seem to be blocked, although A runs. Therefore there are two rounds. Take a thread
 // whose call, arguments, stack pointer, program counter and both context switch counts are the same in both rounds.
-// This thread has not run between its two samples: after a run the kernel would have switched it out again, which
-// increases a count. So the thread was blocked from its first sample to its second sample. The first round ends before
+// This thread has not run between its two samples: after a run the kernel would have switched the thread out again and
+// increased a count. So the thread was blocked from its first sample to its second sample. The first round ends before
 // the second round begins. Hence ALL threads were blocked at the instant between the rounds.
 //
 // New threads. The task list is read before the first round, between the rounds, and in the second round. Assume that
-// thread A made thread N before the first sample of A. If N still lives between the rounds, the list that is read there
-// has N. If N has ended, it has woken no thread: a woken thread would have run, and the second round would show this.
+// thread A made thread N before the first sample of A. If N still lives between the rounds, the list that is read
+// between the rounds has N. If N has ended, it has woken no thread: a woken thread would have run, and the second round
+// would show this.
 //
 // What else could end such a wait, and what the proof requires:
 //  - time: the timeout pointer must be NULL.
-//  - another address space: the wait must have the PRIVATE flag, or its word must be in a private writable mapping,
-//    where the kernel also looks the futex up by address space. For a word in a shared mapping, all processes that have
+//  - another address space: the wait must have the PRIVATE flag, or its word must be in a private writable mapping. In
+//    both cases the kernel looks the futex up by address space. For a word in a shared mapping, all processes that have
 //    the word mapped count as wakers. But if the memory names the owner of a mutex, only this owner counts.
 //  - a separate process that shares the memory (CLONE_VM): this process counts as a waker. If the kernel refuses to
 //    compare the memories, it is not known whether there is such a process. The report says so.
@@ -50,7 +51,7 @@ namespace forksight::watch {
 constexpr std::uint64_t kReservedSignals = 1ULL << 31U | 1ULL << 32U;
 
 struct Proof {
-  bool stuck = false;          // only `wakers`, and a signal handler if `handler_could`, can wake its threads
+  bool stuck = false;          // only `wakers`, and a signal handler if `handler_could`, can wake the threads
   bool handler_could = false;  // a signal handler could end a wait
   std::uint64_t handlers = 0;  // signals with handlers that are a way out (see ways_out.hpp); bit 0 is signal 1
   std::uint64_t timed = 0;     // the signals of `handlers` that arrive without a sender
@@ -59,8 +60,8 @@ struct Proof {
   bool lasting = false;        // if not stuck: no proof can succeed until a thread has run
 };
 
-// True if the thread is in the same call in both samples and has not run between them. Also true if it has ended in
-// both.
+// True if the thread is in the same call in both samples and has not run between them. Also true if the thread has
+// ended in both samples.
 bool is_unchanged(const proc::ThreadSample& before, const proc::ThreadSample& after);
 // True if both rounds have the same threads, and each thread is unchanged.
 bool is_same_round(const proc::Round& before, const proc::Round& after);

@@ -18,8 +18,8 @@ namespace {
 
 using ipc::snapshot;
 
-// Opens the queue's file through a descriptor of the process. forksight does not open the file through the mapping,
-// because few users may do so.
+// Opens the queue's file through a descriptor of the process. Does not use the link of the mapping in
+// /proc/PID/map_files, because few users may follow such a link.
 std::optional<snapshot> open_queue(std::int32_t pid, const proc::Mapping& mapping) {
   const std::int32_t tid = proc::find_living_thread(pid);
   for (const std::int32_t number : proc::list_numbers(proc::proc_path(tid, "fd")).numbers) {
@@ -75,8 +75,8 @@ std::string name_holder(const snapshot& queue) {
                      static_cast<double>(most->second.oldest_ms) / 1000);
 }
 
-// A role in the queue, producer or consumer, whose members might end the wait. The struct also has the phrases that
-// describe the role in a report.
+// One of the two roles in a queue, producer or consumer. A member of the role might end the wait. The struct also has
+// the phrases that describe the role in a report.
 struct Role {
   bool snapshot::participant::*has;
   const snapshot::role_counts& counts;
@@ -133,7 +133,7 @@ std::string describe_queue_wait(const files::Reader& /*reader*/, std::int32_t pi
   if (!wants_room) {
     const Role producers{&snapshot::participant::is_producer, queue->producers, "producer", "sent by",
                          "no other process has sent one"};
-    // A message that somebody holds may be returned to the queue, and would end the wait. If there is no such message,
+    // If somebody holds a message, the message may return to the queue and end the wait. If there is no such message,
     // only a producer can end the wait.
     const bool is_empty = queue->queued == 0 && queue->held == 0 && queue->returned == 0;
     return fmt::format("a message of {}, {} queued; {}", name, queue->queued,

@@ -1,4 +1,4 @@
-// Separate processes that share one memory (CLONE_VM), and which of them could end a wait.
+// Finds out which of the processes that share one memory (CLONE_VM) could end a wait.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ namespace forksight::watch {
 void add_sharers(std::int32_t pid, const std::vector<std::int32_t>& sharers, std::vector<Waker>& wakers);
 
 // Call this for a lock whose owner seems to have ended, because the process has no thread with the owner's tid. Looks
-// for the owner among the threads of `sharers`. If the owner is found, notes in `facts` that it lives and can end the
-// wait. Such a lock occurs in a child of vfork(): all locks that the child takes record the tid of the thread that
-// called vfork().
+// for the owner among the threads of `sharers`. If the owner is found, notes in `facts` that the owner lives and can
+// end the wait. Such a lock occurs in a child of vfork(): all locks that the child takes record the tid of the thread
+// that called vfork().
 void find_owner_among(const std::vector<std::int32_t>& sharers, WaitFacts& facts);
 
 }  // namespace forksight::watch

@@ -1,7 +1,7 @@
-// Threads that use processor time inside of an operation that cannot end. SpinWatch follows operations that are open:
-// according to a trace they have begun and have not ended. If the thread in such an operation is running or ready to
-// run at each look, and gets processor time, the thread probably never blocks. This is evidence and no proof: the
-// thread may have slept between two looks.
+// Finds threads that use processor time inside of an operation that cannot end. SpinWatch follows operations that have
+// begun and have not ended, according to a trace. If the thread in such an operation is running or ready to run at each
+// look, and gets processor time, the thread probably never blocks. This is evidence and no proof: the thread may have
+// slept between two looks.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 
 namespace forksight::watch {
 
-// A thread inside of an operation on something that its fork broke.
+// A thread inside of an operation on something that the fork of its process broke.
 struct OpenTouch {
   std::int32_t pid = 0;
   std::int32_t tid = 0;

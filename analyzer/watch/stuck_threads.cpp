@@ -43,8 +43,8 @@ bool is_unchanged_now(std::int32_t pid, const proc::ThreadSample& before, proc::
 }
 
 // True if the thread waits for a mutex in shared memory that only its owner may unlock, and the owner no longer exists.
-// The function also checks that the owner's tid means the same thread for all processes that share the mutex. Therefore
-// these processes must be in one pid namespace, and forksight must see all of them.
+// The owner's tid must mean the same thread for all processes that share the mutex. So the function also checks that
+// these processes are in one pid namespace, and that forksight sees all of them.
 bool is_abandoned(FutexLookup& lookup, const proc::ThreadSample& thread, const WaitFacts& facts) {
   const proc::FutexWord& word = facts.word;
   if (facts.mapping != WordMapping::kShared || !word.owner_is_gone || !only_owner_can_unlock(word)) return false;
@@ -59,13 +59,13 @@ bool is_same_gil(const WaitFacts& one, const WaitFacts& other) {
 }
 
 enum class Look {
-  kSeen,      // the thread waits for a GIL, and has checked the GIL since it was first seen there
-  kMayBeGil,  // it runs or waits for a processor, or it has not checked the GIL since it was first seen in that wait
-  kElsewhere  // it has ended, or it is in another call
+  kSeen,      // the thread waits for a GIL, and has checked the GIL since the first sight of this wait
+  kMayBeGil,  // the thread runs or waits for a processor, or has not checked the GIL since the first sight
+  kElsewhere  // the thread has ended, or is in another call
 };
 
 // Looks once at a thread that may wait for a GIL, and notes in `seen` what it sees. The thread is confirmed only if it
-// has checked the GIL at least once since it was first seen in its wait. If the interpreter were ending, the waiting
+// has checked the GIL at least once since the first sight of its wait. If the interpreter were ending, the waiting
 // thread would have ended at that check. The check happens under the mutex under which the GIL changes its holder. So a
 // thread that checks the GIL and waits on is not itself the holder.
 Look look_for_gil_wait(std::int32_t pid, FutexLookup& lookup, std::int32_t tid, GilObservations& seen) {
@@ -91,9 +91,9 @@ Look look_for_gil_wait(std::int32_t pid, FutexLookup& lookup, std::int32_t tid, 
   return Look::kMayBeGil;
 }
 
-// Looks, again and again, at each thread that seems to be awake and for which another thread waits, and at each thread
-// that was seen to wait for a GIL, until each of them is confirmed. Sets the facts of these threads. Sets
-// `seen.is_open` if the patience ended before that.
+// Looks at two kinds of threads again and again: threads that wait for a GIL, and threads that seem to be awake
+// although another thread waits for them. Does so until each of these threads is confirmed, or is known not to wait for
+// a GIL. Sets the facts of these threads. Sets `seen.is_open` if the time of `patience` is over before that.
 void follow_gil_waits(std::int32_t pid, FutexLookup& lookup, const proc::Round& round, std::vector<WaitFacts>& facts,
                       GilObservations& seen, const Patience& patience) {
   constexpr std::chrono::milliseconds kBetween{1};  // Python's default time between two checks of the GIL is 5 ms
@@ -200,8 +200,8 @@ StuckThreads find_stuck_threads(std::int32_t pid, GilObservations& seen, const P
   }
   for (std::size_t index = 0; index < round->threads.size(); ++index) {
     if (!in_ring[index] || is_wait_for_gil(facts[index])) continue;
-    // If a thread of the ring ran, nothing is known about the others either. No thread of the ring may have run since
-    // the first sighting of a thread that waits for a GIL.
+    // If one thread of the ring ran between its two samples, the ring is not proven. If a thread of the ring waits for
+    // a GIL, the first samples of the other threads are those from before all sightings.
     const std::int32_t tid = round->threads[index].tid;
     const proc::ThreadSample* const before = has_gil ? find_sample(seen.before, tid) : &round->threads[index];
     if (before != nullptr && is_unchanged_now(pid, *before, again[index])) continue;

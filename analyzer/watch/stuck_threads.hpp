@@ -1,19 +1,19 @@
-// Threads that will never run again. Other threads of their process may still run. Some of the stuck threads wait for
-// each other in a ring of locks and joins. Some wait for a mutex whose owner has ended and that no other thread may
-// unlock. The others wait for such a thread.
+// Finds threads that will never run again, although other threads of their process may still run. Some of the stuck
+// threads wait for each other in a ring of locks and joins. Some wait for a mutex whose owner has ended and that no
+// other thread may unlock. All other stuck threads wait for one of these threads.
 //
 // The proof is the one for a whole process (proof.hpp), applied to some of its threads. Only the owner of a mutex can
 // end a wait for the mutex. In a ring, each thread waits for the next one, and the last one waits for the first.
 // forksight takes a first sample of each thread, then reads the locks, and then takes a second sample of each thread.
-// If no thread of the ring has run between its two samples, all of them slept while the locks were read. Nothing that
-// other threads do can end these waits. A signal handler cannot end them either: the wait for a mutex or a join
-// continues after the handler.
+// If no thread of the ring has run between its two samples, all threads of the ring slept while the locks were read.
+// Nothing that other threads do can end these waits. A signal handler cannot end these waits either: the wait for a
+// mutex or a join continues after the handler.
 //
-// A thread that waits for Python's GIL runs every few milliseconds, checks the GIL, and waits again. It never gives up,
-// and only the thread that has the GIL can release it. If the thread that has the GIL is part of the ring and has not
-// run between its two samples, it had the GIL for all that time. So a thread that was seen to wait for the GIL in that
-// time still waits at the end. Nor has the waiting thread released a lock of the ring since then: a release would have
-// woken the thread of the ring that sleeps until it gets this lock, but no such thread has run.
+// A thread that waits for Python's GIL runs every few milliseconds, checks the GIL, and waits again. The waiting thread
+// never gives up. Only the thread that has the GIL can release the GIL. If the thread that has the GIL is part of the
+// ring and has not run between its two samples, it had the GIL for all that time. So a thread that was seen to wait for
+// the GIL in that time still waits at the end. Nor has the waiting thread released a lock of the ring since then: a
+// release would have woken the thread of the ring that sleeps until it gets this lock, but no such thread has run.
 //
 // On a busy machine, a thread that waits for the GIL needs much time to get a processor for its check. It is then
 // rarely seen in its sleep. For the proof, it need not be seen there at every search: what earlier searches saw of it
@@ -43,7 +43,7 @@ struct GilObservations {
   struct Observation {
     WaitFacts facts;
     std::uint64_t voluntary = 0;  // the thread's voluntary context switches, read after the facts
-    bool is_confirmed = false;    // the thread has checked the GIL since then, and waits again
+    bool is_confirmed = false;    // the thread has checked the GIL since `voluntary` was read, and waits again
     proc::ThreadSample latest;    // the latest sample in which the thread waited for the GIL
   };
   std::vector<proc::ThreadSample> before;  // samples of all threads, taken before all sightings
@@ -64,8 +64,8 @@ std::vector<bool> find_rings(std::int32_t pid, const std::vector<proc::ThreadSam
                              const std::vector<WaitFacts>& facts);
 
 // True if all threads of `stuck` still are stuck. A thread that waits for a GIL need not be seen in this wait, because
-// the thread leaves the wait for an instant every few milliseconds. As long as the other threads of `stuck` have not
-// run, the GIL was not released, so that thread still waits.
+// the thread leaves the wait for an instant every few milliseconds. While the other threads of `stuck` do not run, the
+// GIL is not released. So the thread still waits.
 bool are_still_stuck(std::int32_t pid, const StuckThreads& stuck);
 
 // Finds the stuck threads. It does not stop the process, and changes nothing in it. If no thread waits for a lock or a

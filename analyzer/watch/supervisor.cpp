@@ -33,8 +33,8 @@ constexpr std::uint64_t kChildSignal = std::uint64_t{1} << static_cast<unsigned>
 constexpr int kRefusalsThatCount = 4;            // refusals in a row; an exec causes fewer
 constexpr int kStalledFactor = 10;               // a stalled call counts after this many times the spin age
 constexpr std::chrono::seconds kLongestRest{2};  // the longest time between two rounds of samples
-// To collect evidence, forksight may have to look at all processes of the machine. It spends at most 1/kProofShare of
-// the time on that.
+// To collect evidence, forksight may have to look at all processes of the machine. The collection takes at most
+// 1/kProofShare of the time.
 constexpr int kProofShare = 100;
 
 // True if both rounds have the same threads in the same states and calls. Their context switch counts may differ.
@@ -95,7 +95,6 @@ void Supervisor::look(Clock::time_point now, Clock::duration age) {
   add_unheard(now);
 }
 
-// Takes the next round of each process for which a round is due.
 void Supervisor::sample_all(Clock::time_point now, bool at_once) {
   std::vector<const Member*> due;
   for (const auto& [pid, member] : tree_.living()) {
@@ -176,7 +175,7 @@ bool Supervisor::is_undecided(const proc::ProcessKey& key) const {
   return watched->second.is_undecided || lacks_facts() || !wakers_.refused().empty();
 }
 
-// Returns the candidates that, according to the latest rounds, no awake process could wake. Takes no new samples.
+// Returns the candidates that no awake process could wake, according to the latest rounds. Takes no new samples.
 std::vector<std::int32_t> Supervisor::find_suspects(const std::vector<std::int32_t>& candidates, Clock::time_point now,
                                                     bool at_once) {
   std::vector<std::int32_t> suspects;
@@ -201,7 +200,7 @@ std::vector<std::int32_t> Supervisor::find_suspects(const std::vector<std::int32
         if (answer == WakerFinder::Answer::kNotProvable) watched.is_not_provable = true;
         if (asks && (is_open || answer == WakerFinder::Answer::kKnown) && !watched.proof) wants_scan = true;
         // The holders of a descriptor may have changed since the latest scan. So a descriptor proves something only if
-        // this poll has scanned for its holders.
+        // this look has scanned for its holders.
         if (answer == WakerFinder::Answer::kUnknown || answer == WakerFinder::Answer::kNotProvable || is_open ||
             (asks && !may_scan && !watched.proof)) {
           node.awake = true;
@@ -291,7 +290,7 @@ ProcessEvidence Supervisor::read_evidence(const Watched& watched, const std::vec
   return evidence;
 }
 
-// The first round of each suspect was taken at the beginning of this poll or earlier. This function reads the task
+// The first round of each suspect was taken at the beginning of this look or earlier. This function reads the task
 // lists and then takes the second rounds.
 void Supervisor::prove_stuck(const std::vector<std::int32_t>& suspects, Clock::time_point now, bool at_once) {
   const Cost cost;
@@ -468,11 +467,13 @@ void Supervisor::add_stalled(Clock::time_point now) {
 
 // Looks for rings of locks in processes that go on. It examines each thread of each process, so it does not run at
 // every look. If the search of a process decided nothing because a thread was not seen in its wait for a GIL, the next
-// look examines that process again. This stops after some time, because the thread may be one that computes.
+// look examines that process again. These repeated searches stop after kLongestOpen, because the thread may compute
+// instead of waiting.
 void Supervisor::add_partly_stuck(Clock::time_point now, bool at_once) {
   constexpr int kSearchShare = 200;  // searches take at most 1/kSearchShare of the time
   constexpr std::chrono::seconds kLongestOpen{30};
-  // So much time of a look may go to searches that are not due. A job may have many Python processes.
+  // Searches that are not due may take this much time of one look. The limit is needed because a job may have many
+  // Python processes.
   constexpr std::chrono::milliseconds kOpenSearches{100};
   const bool is_due = at_once || now >= next_search_;
   const Cost cost;
@@ -503,7 +504,7 @@ void Supervisor::add_partly_stuck(Clock::time_point now, bool at_once) {
 }
 
 void Supervisor::search_partly_stuck(const proc::ProcessKey& key, Clock::time_point now, bool at_once) {
-  // A look at once may be the last one.
+  // If `at_once`, this look may be the last one. So the search may take longer.
   const Patience patience =
       at_once ? Patience{std::chrono::milliseconds(200), std::chrono::milliseconds(2000)} : Patience{};
   const auto ring = gil_rings_.find(key);
@@ -529,16 +530,16 @@ void Supervisor::search_partly_stuck(const proc::ProcessKey& key, Clock::time_po
   for (std::size_t index = 0; index < stuck.threads.size(); ++index) {
     verdict.waits.push_back(describe_wait(stuck.threads[index], &stuck.facts[index]));
     verdict.waits.back().is_stuck = true;
-    // A thread that waits for a GIL is inside of pthread_cond_timedwait(). There another thread may cancel it, unless
-    // all threads are stuck.
+    // A thread that waits for a GIL is inside of pthread_cond_timedwait(). In this function another thread may cancel
+    // it, unless all threads are stuck.
     verdict.waits.back().may_be_cancelled = stuck.facts[index].word.use == model::FutexUse::kGil && !stuck.are_all;
   }
   if (stuck.has_gil()) gil_rings_.emplace(key, std::move(stuck));
   partly_.emplace(key, std::move(verdict));
 }
 
-// Adds the signals that no thread takes. A stuck process never takes them. A process that goes on might still take
-// them, so its signals count only after some time. That time is the spin age if no thread of the process has run
+// Adds the signals that no thread takes. A stuck process never takes these signals. A process that goes on might still
+// take the signals, so they count only after some time. That time is the spin age if no thread of the process has run
 // meanwhile, and kStalledFactor times the spin age if a thread has run.
 void Supervisor::add_unheard(Clock::time_point now) {
   for (const Unheard& unheard : unheard_.look(tree_, now)) {

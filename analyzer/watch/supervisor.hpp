@@ -1,4 +1,4 @@
-// Looks at a process tree from outside, at a steady pace, and finds the processes that will never run again.
+// Looks at the processes of a tree through /proc, at a steady pace, and finds the processes that will never run again.
 //  A look at a healthy process costs two small reads: its stat, and the state of the thread that showed the process to
 //  be awake the last time. All threads are sampled only if that thread is no longer awake. A process is a candidate if
 //  all its threads have been blocked, and none has run, for a short time. A candidate is a suspect if no process is

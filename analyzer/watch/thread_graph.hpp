@@ -1,5 +1,5 @@
-// Who waits for whom, thread by thread. Makes one wait-for graph (wait_graph.hpp) from the processes of a tree and the
-// wakers of each thread. A waker that is a process stands for any of its threads. Pure.
+// Finds out which thread waits for which other thread. Makes one wait-for graph (wait_graph.hpp) from the processes of
+// a tree and the wakers of each thread. A waker that is a process stands for any of its threads. Pure.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace forksight::watch {
 
 struct ThreadWaits {
   std::int32_t tid = 0;
-  bool awake = false;         // it may run, or forksight does not understand its wait
+  bool awake = false;         // the thread may run, or forksight does not understand its wait
   std::vector<Waker> wakers;  // if not awake: all threads and processes that could end its wait
 };
 
@@ -32,8 +32,8 @@ struct ProcessJudgement {
   std::string via;
 };
 
-// Returns one judgement for each process, in the same order. A thread counts as awake if a waker of it is unknown: the
-// waker's process is not among `processes`, or that process does not have the waker's thread.
+// Returns one judgement for each process, in the same order. A thread counts as awake if one of its wakers is unknown:
+// the waker's process is not among `processes`, or that process does not have the waker's thread.
 std::vector<ProcessJudgement> judge_threads(const std::vector<ProcessWaits>& processes);
 
 }  // namespace forksight::watch

@@ -15,8 +15,8 @@ constexpr int kWalkShare = 200;
 // file has not changed.
 constexpr std::chrono::seconds kLongestTrust{2};
 
-// The last field of /proc/loadavg: the pid that was given out last. While it stays the same, no process or thread was
-// created.
+// Returns the last field of /proc/loadavg: the pid that the kernel gave out last. While this pid stays the same, no
+// process and no thread is created.
 std::string read_newest_pid() {
   std::string text = proc::read_file("/proc/loadavg").text;
   const std::size_t blank = text.rfind(' ');

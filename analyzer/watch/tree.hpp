@@ -1,5 +1,5 @@
-// The processes of one run: the root process and all of its descendants. A process stays in the tree if its parent ends
-// and the kernel gives the process another parent.
+// Keeps the processes of one run: the root process and all of its descendants. A process stays in the tree if its
+// parent ends and the kernel gives the process another parent.
 #pragma once
 
 #include <chrono>

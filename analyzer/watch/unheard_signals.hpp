@@ -1,5 +1,5 @@
-// Signals that a forked process will not take: they are pending, each of its threads blocks them, and the fork did not
-// copy the parent's thread that waited for them.
+// Finds signals that a forked process will not take: the signals are pending, each thread of the process blocks these
+// signals, and the fork did not copy the parent's thread that waited for them.
 #pragma once
 
 #include <chrono>

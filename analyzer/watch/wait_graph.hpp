@@ -1,4 +1,4 @@
-// Who waits for whom, over the processes of one tree, at one instant. Pure: plain data in, plain data out.
+// Finds out which process waits for which, in one tree, at one instant. Pure: plain data in, plain data out.
 //  A process is awake if some thread of it could go on by itself, or could be woken by a process that is awake. Every
 //  other process is stuck for ever, because no process that could wake it will ever run. A stuck process is a victim if
 //  it waits, directly or through other processes, for a process that does not wait for this victim. All other stuck
@@ -13,7 +13,8 @@
 
 namespace forksight::watch {
 
-// An edge begins at the node of a process, and means: `target` may wake a thread of that process.
+// An edge begins at the node of a process or thread, and means: `target` may wake this thread, or a thread of this
+// process.
 struct Edge {
   std::size_t target = 0;
   std::string via;  // "wait4", "pipe"
@@ -38,8 +39,8 @@ struct Judgement {
   std::string via;
 };
 
-// Returns one judgement for each node, in the same order. A process with an edge to a node that does not exist counts
-// as awake, because nothing is known about that node. The time is linear in nodes and edges.
+// Returns one judgement for each node, in the same order. A node with an edge to a node that does not exist counts as
+// awake, because nothing is known about that node. The time is linear in nodes and edges.
 std::vector<Judgement> judge(const std::vector<Node>& nodes);
 
 }  // namespace forksight::watch

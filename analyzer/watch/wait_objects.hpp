@@ -1,5 +1,5 @@
-// Objects that a thread waits for by their number or name, not by a descriptor: a FIFO that it opens, a semaphore of
-// System V. Nothing here changes a process.
+// Describes objects that a thread waits for by a number or name, and not by a descriptor: a FIFO that it opens, a
+// semaphore of System V. Nothing here changes a process.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct FifoOpen {
 };
 std::optional<FifoOpen> find_fifo_open(const proc::ThreadSample& thread);
 
-// Identifiers of System V objects are valid only within one IPC namespace. True if the thread is in forksight's IPC
+// True if the thread is in forksight's IPC namespace. Identifiers of System V objects are valid only within one IPC
 // namespace.
 bool shares_ipc(std::int32_t tid);
 

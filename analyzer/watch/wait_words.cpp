@@ -59,8 +59,8 @@ std::string describe_futex(const files::Reader& reader, std::int32_t pid, const 
                      word.readers == 1 ? "" : fmt::format(" {} times", word.readers));
 }
 
-// Returns `what` and the name of the process that the kernel names: ", last changed by process 5 (b)". `pid` is in
-// forksight's pid namespace. It is 0 if forksight cannot see the process: then the result is "".
+// Returns `what` and the name of the process that the kernel names: ", last changed by process 5 (b)". `pid`: in
+// forksight's pid namespace; 0: forksight cannot see the process, and the result is "".
 std::string name_last(const char* what, std::int32_t pid) {
   return pid > 0 ? fmt::format(", {} by {}", what, name_process(pid)) : std::string();
 }
@@ -85,7 +85,8 @@ std::string describe_messages(const proc::ThreadSample& thread) {
 }
 
 // Returns words that say that no other process has the queue or FIFO open in the direction that would end the wait.
-// Returns "" if another process has it open in this direction, because the report lists such processes elsewhere.
+// Returns "" if another process has the queue or FIFO open in this direction, because the report lists such processes
+// elsewhere.
 std::string describe_missing_end(std::int32_t pid, const std::string& object, bool by_reader) {
   std::set<std::int32_t> refused;
   bool is_own = false;

@@ -32,8 +32,8 @@ constexpr int kScanShare = 250;  // scans take at most 1/kScanShare of the time
 
 Answer known_if_any(const WaitFacts& facts) {
   // If no process could end the wait, the call should have returned. For example, read() returns at end of file if no
-  // writer is left, and write() fails with EPIPE if no reader is left. The kernel gives a lock that nobody holds to the
-  // caller. If the thread waits nevertheless, forksight does not understand its wait.
+  // writer is left, and write() fails with EPIPE if no reader is left. If nobody holds a lock, the kernel gives it to
+  // the caller. If the thread waits nevertheless, forksight does not understand its wait.
   return facts.wakers.empty() ? Answer::kUnknown : Answer::kKnown;
 }
 
@@ -59,7 +59,7 @@ std::optional<proc::LockRequest> read_request(const proc::ThreadSample& thread, 
     return std::nullopt;
   request.writes = wanted.l_type == F_WRLCK;
   // If the range is relative to a position that may have moved since, or goes backwards, this function takes the whole
-  // file as the range. So it misses no holder of a lock.
+  // file as the range. So no holder of a lock is missed.
   if (wanted.l_whence != SEEK_SET || wanted.l_start < 0 || wanted.l_len < 0) return request;
   request.start = static_cast<std::uint64_t>(wanted.l_start);
   if (wanted.l_len > 0) request.end = request.start + static_cast<std::uint64_t>(wanted.l_len) - 1;
@@ -284,8 +284,8 @@ Answer WakerFinder::find_other_ends(std::int32_t pid, std::int32_t tid, std::int
     facts.wakers.push_back({holder.pid, is_eventfd ? "eventfd" : "pipe", 0, holder.fd});
   }
   if (is_eventfd && reads) {
-    // These groups exist for as long as the machine runs. They only increase the count of an eventfd, so they do not
-    // end the wait of a writer.
+    // A memory control group of version 1 may write to an eventfd for as long as the machine runs. But such a write
+    // only increases the count of the eventfd. So it does not end the wait of a writer.
     if (!has_memory_groups_) has_memory_groups_ = proc::has_memory_groups_of_version_1();
     if (*has_memory_groups_) return Answer::kNotProvable;
   }

@@ -36,7 +36,7 @@ class WakerFinder {
   // kNotProvable: no later look can prove that the wait does not end, because any process may end it at any time, or
   // because the thread waits for a signal. kUnknown: this look proves nothing, because an unknown process may end the
   // wait now, or because something could not be read. A later look may prove more. kNeedsScan: the wakers are known
-  // only after scan(). kNotAsked: the thread waits for something of another kind.
+  // only after scan(). kNotAsked: the thread does not wait for a child, a descriptor, a file lock or its tracer.
   enum class Answer { kNotAsked, kKnown, kUnknown, kNotProvable, kNeedsScan };
 
   // Drops the data that was read for the previous look.
@@ -60,11 +60,11 @@ class WakerFinder {
   // Searches all processes for the objects that earlier calls of find() noted. On a big machine, this may take tens of
   // milliseconds.
   void scan(const Tree& tree);
-  // True if a multiple of the time that the latest scan took has passed since that scan.
+  // True if enough time has passed since the latest scan: a multiple of the time that this scan took.
   bool is_scan_due(Clock::time_point now) const { return now >= next_scan_; }
 
-  // False if the constructor and begin_look() could not read all objects that are open outside of the tree. Then
-  // nothing is proven. begin_look() tries to read these objects again.
+  // False if the constructor and begin_look() failed to read some object that is open outside of the tree. Then nothing
+  // is proven. begin_look() tries to read these objects again.
   bool is_whole() const { return is_whole_; }
   // The processes of the tree whose descriptors the kernel refused to list at the latest scan.
   const std::set<std::int32_t>& refused() const { return refused_; }
@@ -79,8 +79,9 @@ class WakerFinder {
                          bool thorough, WaitFacts& facts);
   Answer find_socket_ends(std::int32_t pid, std::int32_t tid, std::int32_t fd, const proc::Object& socket,
                           proc::WaitClass kind, WaitFacts& facts);
-  // True if the kernel may end a wait by a descriptor, because of what a process of the tree or a holder has asked it
-  // to do (proc/kernel_work.hpp). `of_eventfd`: the thread waits for an eventfd. The answers are kept for one look.
+  // True if the kernel may end a wait by a descriptor, because of what a process of the tree or a holder has asked the
+  // kernel to do (proc/kernel_work.hpp). `of_eventfd`: the thread waits for an eventfd. The answers are kept for one
+  // look.
   bool may_kernel_end_wait(const Tree& tree, const std::vector<proc::Holder>& holders, bool of_eventfd);
   Answer find_armers(std::int32_t tid, std::int32_t fd, const proc::Object& timer, WaitFacts& facts);
   void add_receivers(WaitFacts& facts) const;
@@ -118,7 +119,7 @@ class WakerFinder {
   std::map<std::uint64_t, std::optional<proc::Peer>> peers_;
   struct KernelWork {
     std::map<std::int32_t, bool> by_pid;
-    std::optional<bool> of_tree;  // true if it is true for some process of the tree
+    std::optional<bool> of_tree;  // true if `by_pid` is true for some process of the tree
   };
   KernelWork may_use_ring_;
   KernelWork may_write_to_eventfd_;

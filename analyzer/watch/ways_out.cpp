@@ -24,7 +24,8 @@ constexpr std::uint64_t kFaults = bit_of(SIGSEGV) | bit_of(SIGBUS) | bit_of(SIGI
                                   bit_of(SIGSYS) | bit_of(SIGABRT);
 
 // Finds the control group that somebody froze: the group of this path, or the nearest group above it. "": there is no
-// such group. `root`: the folder at which the hierarchy is mounted.
+// such group. `root`: the folder at which the hierarchy is mounted. A group counts as frozen if the text of its `file`
+// begins with `is_told`.
 std::string find_frozen_group(const std::string& root, std::string_view path, const char* file,
                               std::string_view is_told) {
   for (std::string_view at = path;; at = at.substr(0, at.rfind('/'))) {

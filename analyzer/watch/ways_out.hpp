@@ -1,6 +1,6 @@
-// What can still end a wait although no examined thread or process will end it: a signal handler, and a person or
-// program that thaws a frozen process. The rules are the same for every kind of wait. The proof uses them (proof.hpp).
-// docs/proven.md lists these ways out, and the ways out that no look from outside can show.
+// Finds what can still end a wait although no examined thread or process will end it: a signal handler, and a person or
+// program that thaws a frozen process. The rules are the same for every kind of wait. The proof (proof.hpp) uses these
+// rules. docs/proven.md lists these ways out, and the ways out that no look can show.
 #pragma once
 
 #include <cstddef>
