@@ -17,8 +17,8 @@ std::vector<std::span<T>> in_batches(std::span<T> all, std::size_t size) {
   return batches;
 }
 
-// So many processes are read together. A small number keeps the time short between the first and the last text that is
-// read about a process.
+// The number of processes that are read together. A small number keeps the time short between the first and the last
+// text that is read about a process.
 inline constexpr std::size_t kReadTogether = 64;
 
 }  // namespace forksight::proc

@@ -198,8 +198,8 @@ std::vector<files::DeadPlace> find_places(const BlockedCall& blocked, std::int32
   } else {
     places.push_back(place_of_path(path, pid));
   }
-  // The root file system is left out. forksight itself needs the root file system, and could report nothing if that did
-  // not answer. If a call on the root file system takes long, the disk is slow.
+  // Leaves out the root file system. forksight itself needs the root file system, and would not run if the root file
+  // system did not answer. A long call on the root file system only shows that the disk is slow.
   std::erase_if(places, [](const files::DeadPlace& place) {
     return place.folder == "/" || (place.folder.empty() && place.device.empty());
   });

@@ -46,7 +46,7 @@ std::string eventfd_name(std::string_view fdinfo) {
   return id ? std::string(kEventfdName) + std::string(*id) : std::string();
 }
 
-// `first`: the index of the first holder that belongs to the same process.
+// `first`: the index in `holders` of the first holder that belongs to this process.
 void collect_holders(std::int32_t pid, std::int32_t tid, std::vector<Link> links,
                      const std::set<std::string>& objects, bool wants_eventfds, std::size_t first,
                      std::vector<Holder>& holders) {
@@ -64,7 +64,8 @@ void collect_holders(std::int32_t pid, std::int32_t tid, std::vector<Link> links
     const int mode = parse_flags(fdinfo).value_or(O_RDWR) & O_ACCMODE;
     holder.reads = mode != O_WRONLY;
     holder.writes = mode != O_RDONLY;
-    // If a thread gets a descriptor table of its own, the new table is at first a copy of the old one.
+    // If a thread gets a descriptor table of its own, the new table is at first a copy of the old one. A descriptor
+    // that is only such a copy is left out.
     const auto is_copy = [&, fd = fd](const Holder& other) {
       return other.pid == pid && other.fd == fd && other.object == holder.object &&
              is_same_file(other.tid, fd, tid, fd).value_or(false);
@@ -84,8 +85,8 @@ bool parse_after(std::string_view line, std::string_view name, int base, T& out)
 
 Object of_inode(ObjectKind kind, std::uint64_t inode, std::string name) { return {kind, std::move(name), inode}; }
 
-// True if the timer will expire by itself, or has expired and was not read since. Also true if that cannot be read. The
-// fields come from timerfd_show() of the kernel's fs/timerfd.c.
+// True if the timer will expire by itself, or has expired and was not read since. Also true if `fdinfo` does not show
+// this. The fields come from timerfd_show() of the kernel's fs/timerfd.c.
 bool is_timer_armed(std::string_view fdinfo) {
   const auto left = find_field(fdinfo, "it_value");
   const auto ticks = find_field(fdinfo, "ticks");
@@ -130,7 +131,8 @@ Object find_object(std::int32_t tid, std::int32_t fd) {
   }
   if (*link == "anon_inode:[eventpoll]") return {ObjectKind::kEpoll, std::move(*link), 0};
   if (*link == "anon_inode:[pidfd]") return {ObjectKind::kProcess, std::move(*link), 0};
-  // A FIFO that still has a name counts as kOther: any process can open it at any time. Many services wait for that.
+  // A FIFO that still has a name counts as kOther: any process can open it at any time. Many services wait for such a
+  // process.
   struct stat status {};
   const bool is_fifo = files::stat_living(link_path(tid, fd), status) == 0 && S_ISFIFO(status.st_mode);
   return {is_fifo && status.st_nlink == 0 ? ObjectKind::kFifo : ObjectKind::kOther, std::move(*link), 0};

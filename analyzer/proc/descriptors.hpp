@@ -15,7 +15,7 @@
 namespace forksight::proc {
 
 enum class ObjectKind {
-  kOther,    // another object (a terminal, a timer, a device ...): a wait for it may also end without a process
+  kOther,    // another object (a terminal, a timer, a device ...): a wait for it may end without any process
   kPipe,     // "pipe:[17]"
   kSocket,   // "socket:[18]"
   kEventfd,  // "eventfd:3", with the number in fdinfo
@@ -77,20 +77,19 @@ std::vector<Holder> find_holders(const std::set<std::string>& objects, const std
                                  std::set<std::int32_t>& refused);
 
 // Finds the UNIX sockets of these processes whose queue contains a message with descriptors. Returns names such as
-// "socket:[17]". The process that receives such a message gets the descriptors. Nobody can see from outside which
-// descriptors these are.
+// "socket:[17]". The process that receives such a message gets the descriptors. /proc does not show which descriptors
+// these are.
 std::set<std::string> find_sockets_with_descriptors(const std::set<std::int32_t>& pids);
 
 // True if some descriptor of the process sends a signal when it becomes ready (O_ASYNC).
 bool has_signalling_descriptor(std::int32_t pid);
 
-// One descriptor that an epoll instance watches, from a "tfd:" line of fdinfo. parse_epoll() returns nullopt if it
-// cannot parse a "tfd:" line.
+// One descriptor that an epoll instance watches, from a "tfd:" line of fdinfo.
 struct EpollEntry {
   std::int32_t fd = 0;  // the number of the descriptor when it was added; may belong to another file now
   std::uint64_t inode = 0;
 };
-std::optional<std::vector<EpollEntry>> parse_epoll(std::string_view fdinfo);
+std::optional<std::vector<EpollEntry>> parse_epoll(std::string_view fdinfo);  // nullopt: a "tfd:" line is invalid
 
 // Returns the process to which a pidfd of process `pid` refers. nullopt: the process has ended, or cannot be seen.
 std::optional<std::int32_t> resolve_pidfd(std::int32_t pid, std::int32_t fd);

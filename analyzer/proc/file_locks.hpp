@@ -18,7 +18,7 @@ struct FileLock {
   // F_OFD_SETLK or flock: the lock belongs to the open file, and so to every process that has this file open
   bool is_of_file = false;
   bool writes = false;
-  std::int32_t pid = 0;  // the process that took it; -1 for F_OFD_SETLK
+  std::int32_t pid = 0;  // the process that took the lock; -1 for F_OFD_SETLK
   std::uint32_t major = 0;
   std::uint32_t minor = 0;
   std::uint64_t inode = 0;

@@ -111,7 +111,8 @@ bool is_rwlock(const ReadWord& read, std::uint64_t word, std::uint32_t expected,
         write_phase && lock->is_write_locked() && lock->cur_writer > 0 && lock->cur_writer <= kGreatestTid;
     const bool by_readers = !write_phase && lock->reader_count() > 0 && lock->cur_writer == 0;
     if (!by_writer && !by_readers) continue;
-    // In a write phase, readers wait on the first futex. Otherwise the next writer waits there until the readers leave.
+    // In a write phase, readers wait on the first futex. Otherwise the next writer waits on the first futex until the
+    // readers leave.
     const bool reads = futex == kPhaseFutex && write_phase;
     if (futex == kPhaseFutex && expected != (abi::Rwlock::kFutexUsed | (write_phase ? 1U : 0U))) continue;
     if (!reads && !lock->is_write_locked()) continue;
@@ -126,8 +127,8 @@ bool is_rwlock(const ReadWord& read, std::uint64_t word, std::uint32_t expected,
 
 }  // namespace
 
-// glibc's sysdeps/unix/sysv/linux/x86_64/syscall.S is the same in all versions. It takes the call's sixth argument from
-// the stack with `mov 0x8(%rsp),%r9`, just before the instruction `syscall`.
+// glibc's sysdeps/unix/sysv/linux/x86_64/syscall.S is the same in all versions. The code takes the call's sixth
+// argument from the stack with `mov 0x8(%rsp),%r9`, just before the instruction `syscall`.
 bool is_in_syscall_function(const Syscall& call, const ReadWord& read) {
   constexpr std::uint64_t kBytes = 7;
   constexpr std::uint64_t kCode = 0x05'0f'08'24'4c'8b'4c;

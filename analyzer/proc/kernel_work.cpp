@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kAnonymous = "anon_inode:";
 constexpr std::string_view kRing = "[io_uring]";
 
-// Drivers whose devices write to no eventfd: memory (null, zero, random ...) and terminals.
+// True for the devices of drivers that write to no eventfd: memory (null, zero, random ...) and terminals.
 bool is_plain(dev_t device) {
   constexpr unsigned kMemoryDevices = 1;
   constexpr unsigned kConsoles = 4;
@@ -100,8 +100,8 @@ bool may_let_kernel_write_to_eventfd(std::int32_t pid) {
 }
 
 bool lists_memory_groups_of_version_1(std::string_view cgroups) {
-  // "memory", the number of its hierarchy, and more. The number is 0 if version 2 has the memory controller, or if
-  // nothing is mounted that has it.
+  // "memory", the number of its hierarchy, and more. The number is 0 if version 2 has the memory controller, or if no
+  // mounted hierarchy has it.
   constexpr std::string_view kController = "memory\t";
   return any_line(cgroups, [&](std::string_view line) {
     return line.starts_with(kController) && !line.substr(kController.size()).starts_with("0\t");

@@ -1,5 +1,5 @@
-// What the kernel may do with objects of processes, although no process calls it at that time: it writes to an eventfd,
-// or carries out the requests of an io_uring.
+// Tells what the kernel may do with objects of processes, although no process makes a system call at that time: it
+// writes to an eventfd, or carries out the requests of an io_uring.
 //  A process can hand an eventfd to the kernel, and then close its own descriptor. The kernel keeps the eventfd, and no
 //  descriptor shows that. An io_uring keeps files in the same way.
 #pragma once
@@ -16,15 +16,16 @@ bool may_use_ring(std::int32_t pid);
 // process. Also true if the process may not be examined. This calls stat() for each file that the process has open.
 bool may_let_kernel_write_to_eventfd(std::int32_t pid);
 
-// What the text of /proc/PID/maps shows. An object stays open for as long as it is mapped, even without a descriptor.
+// The work that the text of /proc/PID/maps shows. An object stays open for as long as it is mapped, even without a
+// descriptor.
 struct KernelWork {
   bool has_ring = false;
   bool may_write_to_eventfd = false;
 };
 KernelWork work_of_mappings(std::string_view maps);  // pure
 
-// True if a file that is not of the file system may write to an eventfd. `link`: the text of the link /proc/PID/fd/N.
-// False for files that forksight knows not to write. Pure.
+// True if a file without a path ("anon_inode:...") may write to an eventfd. False for the kinds of such files that are
+// known to write to no eventfd, and for every file with a path. `link`: the text of the link /proc/PID/fd/N. Pure.
 bool may_anonymous_file_write(std::string_view link);
 
 // True if this machine has memory control groups of version 1, or if that is not known. By the file

@@ -46,9 +46,9 @@ bool may_run_on(std::size_t processor) {
   return processor < CPU_SETSIZE && ::sched_getaffinity(0, sizeof mine, &mine) == 0 && CPU_ISSET(processor, &mine);
 }
 
-// Starts a thread that moves to the processor and reads its clock there. If a real-time process keeps the processor for
-// itself, the thread arrives late or never. So this function waits for at most kMostPatience. After kMostLate late
-// threads, it starts no more threads.
+// Starts a thread that moves to the processor and reads the clock of this processor. If a real-time process keeps the
+// processor for itself, the thread arrives late or never. So this function waits for at most kMostPatience. After
+// kMostLate late threads, it starts no more threads.
 std::optional<double> visit(std::size_t processor) {
   constexpr std::chrono::milliseconds kMostPatience{200};
   constexpr int kMostLate = 2;

@@ -1,5 +1,5 @@
-// Tells how long ago a thread last ran, from the scheduler's records. So forksight can say how long a process has been
-// hanging, even if forksight did not watch it.
+// Tells how long ago a thread last ran, from the scheduler's records. By these records, forksight knows how long a
+// process has been hanging, even if forksight did not watch the process.
 #pragma once
 
 #include <chrono>

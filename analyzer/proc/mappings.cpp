@@ -64,7 +64,7 @@ std::pair<const Mapping*, const Mapping*> find_libc_mappings(const std::vector<M
 }
 
 abi::Libc read_mapped_libc(std::int32_t tid, const Mapping& mapping) {
-  // The path may now lead to another file, or this process may see another file there. So the inode is compared.
+  // The path may now lead to another file, or this process may see another file at the path. So the inode is compared.
   for (const std::string& place : {proc_path(tid, "root") + mapping.path,
                                    proc_path(tid, fmt::format("map_files/{:x}-{:x}", mapping.start, mapping.end))}) {
     struct stat status {};
@@ -131,8 +131,8 @@ const Mapping* find_mapping(const std::vector<Mapping>& mappings, std::uint64_t 
 WordModule find_module(const ProcessMemory& memory, const std::vector<Mapping>& mappings, std::uint64_t address) {
   const Mapping* at = find_mapping(mappings, address);
   if (at == nullptr) return {};
-  // The zeroed part of a module's data (.bss) does not come from the file. It is an anonymous mapping right behind the
-  // mapping of the file.
+  // The zeroed part of a module's data (.bss) does not come from the file. This part is an anonymous mapping directly
+  // after the mapping of the file.
   if (at->path.empty() && at != mappings.data() && std::prev(at)->end == at->start && std::prev(at)->writable)
     at = std::prev(at);
   if (at->inode == 0 || !at->path.starts_with('/') || at->path.ends_with(kDeleted) || at->shared) return {};
@@ -151,8 +151,8 @@ std::optional<SharedPlace> find_shared_place(const std::vector<Mapping>& mapping
 
 bool is_closed_to_others(std::int32_t tid, const SharedPlace& place) {
   if (place.path == "/dev/zero (deleted)") return true;  // MAP_ANONYMOUS
-  // Other processes may find System V memory by its key, which the path does not show. Other processes may also have a
-  // descriptor of a memfd.
+  // Other processes may find System V memory by its key, although its path ends with "(deleted)". Other processes may
+  // also have a descriptor of a memfd.
   if (!place.path.ends_with(kDeleted) || place.path.starts_with("/SYSV") || place.path.starts_with("/memfd:"))
     return false;
   // sem_open() maps a file under a temporary name, links it to the final name, and removes the temporary name. So the

@@ -50,11 +50,11 @@ struct SharedPlace {
 };
 // Returns the place of the byte at `address`. nullopt: the byte is not in shared memory that can be identified.
 std::optional<SharedPlace> find_shared_place(const std::vector<Mapping>& mappings, std::uint64_t address);
-// True if no other process can map this memory, except a forked child of a process that has it. That is so if the
-// memory has no name, or if its name was removed. `tid`: a thread of a process that has it mapped.
+// True if no other process can map this memory, except a forked child of a process that has the memory mapped. That is
+// so if the memory has no name, or if its name was removed. `tid`: a thread of a process that has the memory mapped.
 bool is_closed_to_others(std::int32_t tid, const SharedPlace& place);
 
-// The shared mappings of all processes that may be read, from one pass over them.
+// The shared mappings of all processes that may be read, from one pass over the processes.
 class SharedMemory {
  public:
   // If the mappings of one of `must_read` cannot be read, mappers() always returns nullopt.

@@ -28,7 +28,7 @@ MemorySharers::MemorySharers() {
   for (const std::int32_t pid : list_numbers("/proc").numbers) {
     char name = 0;
     std::int32_t tid = pid;
-    // Kernel threads have no memory and no program. A first thread that has ended no longer has them.
+    // Neither a kernel thread nor a first thread that has ended has a memory and a program.
     if (::readlink(proc_path(pid, "exe").c_str(), &name, 1) < 0 && errno == ENOENT) {
       if (::getpgid(pid) == 0) continue;  // kernel threads have no process group
       tid = find_living_thread(pid);
@@ -163,7 +163,8 @@ Sharing MemorySharers::find(std::int32_t pid, std::int32_t tid, std::vector<std:
   if (!has_grouped_) group();
   std::vector<std::int32_t> found;
   bool is_hidden = false;  // for some process it is not known whether it shares the memory
-  // For a process that the kernel refuses to compare: it may share the memory, and have changed its rights later.
+  // Called for a process that the kernel refuses to compare. Such a process may share the memory, and may have changed
+  // its rights since it was made.
   const auto add_if_possible = [&](const Process& other) {
     const auto perhaps = may_share(pid, tid, other);
     is_hidden = is_hidden || !perhaps;
@@ -186,8 +187,8 @@ Sharing MemorySharers::find(std::int32_t pid, std::int32_t tid, std::vector<std:
       add_if_possible(other);
     }
   }
-  // If kcmp is forbidden, or the thread has ended, kcmp fails for every pair. So this compares the thread with itself,
-  // which must succeed.
+  // If kcmp is forbidden, or the thread has ended, kcmp fails for every pair. So this function compares the thread with
+  // itself. This must succeed.
   if (compare_memory(tid, tid) != kSame) return Sharing::kUnknown;
   sharers.insert(sharers.end(), found.begin(), found.end());
   if (is_hidden && found.empty()) return Sharing::kUnknown;

@@ -18,8 +18,8 @@ enum class Sharing { kUnknown, kAlone, kShared };
 class MemorySharers {
  public:
   MemorySharers();
-  // Adds to `sharers` the other processes that share the memory of process `pid`. `tid`: a living thread of it. A
-  // process that forksight has no right to compare is added, too, if it may share the memory.
+  // Adds to `sharers` the other processes that share the memory of process `pid`. `tid`: a living thread of this
+  // process. A process that forksight has no right to compare is added, too, if it may share the memory.
   Sharing find(std::int32_t pid, std::int32_t tid, std::vector<std::int32_t>& sharers);
 
  private:
@@ -40,8 +40,8 @@ class MemorySharers {
   // Puts the process into its group. False if the kernel does not tell an order.
   bool insert(const Process& process);
   void remove_first(std::size_t group);
-  // Compares each group again. A process that called exec() meanwhile has another memory, so it may have led the search
-  // for a group to a wrong place. Then returns false.
+  // Compares the groups again. False if a group or the order of the groups is wrong now. The reason may be a process
+  // that called exec() meanwhile: it has another memory, and may have led the search for a group to a wrong place.
   bool is_still_in_order();
   bool is_still_one_memory(Group& group) const;
 
@@ -52,8 +52,8 @@ class MemorySharers {
   std::vector<Process> all_;
   bool has_grouped_ = false;
   std::vector<Group> groups_;        // sorted by the order that kcmp() tells
-  std::vector<Process> uncompared_;  // in no group, because the kernel refuses to compare them
-  // The peaks of all processes, read three times, one process after the other. Empty until one is needed.
+  std::vector<Process> uncompared_;  // in no group, because the kernel refuses to compare these processes
+  // The peaks of all processes, read three times, one process after the other. Empty until a peak is needed.
   std::array<std::map<std::int32_t, Peak>, 3> peaks_;
 };
 

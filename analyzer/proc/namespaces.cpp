@@ -16,8 +16,8 @@ std::optional<std::string> namespace_of(std::int32_t tid) { return read_link(pro
 
 bool exists(std::int32_t tid) { return has_entry(proc_path(tid, "stat")); }
 
-// Returns the numbers of a task in its nested pid namespaces. The number in the namespace of /proc, which is the
-// outermost one, comes first.
+// Returns the numbers of a task in its nested pid namespaces. The number in the outermost namespace, the one of /proc,
+// comes first.
 std::vector<std::int32_t> numbers_of(const std::string& folder) {
   const ReadText status = read_file(folder + "/status");
   return parse_pids(status ? find_field(status.text, "NSpid").value_or("") : std::string_view());

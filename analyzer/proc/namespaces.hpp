@@ -11,7 +11,7 @@
 
 namespace forksight::proc {
 
-// True if forksight is in the initial pid namespace: there, no process is hidden from forksight. In any other pid
+// True if forksight is in the initial pid namespace. Then no process is hidden from forksight. In any other pid
 // namespace, the processes outside of that namespace are hidden. The hidden processes may still hold the other ends of
 // pipes, locks and shared memory.
 bool is_in_initial_pid_namespace();
@@ -44,8 +44,8 @@ std::optional<std::int32_t> find_in_namespace_of(std::int32_t tid, std::int32_t 
 // that contains it.
 bool is_called(std::int32_t pid, std::int32_t own, std::uint32_t depth);
 
-// Returns the process that has the number `own` in another pid namespace; 0: there is none, or there are several. This
-// helps a user who gives a number from inside a container as if it belonged to this namespace.
+// Returns the process that has the number `own` in a pid namespace other than forksight's; 0: there is none, or there
+// are several. This helps a user who gives a number from inside a container as if it belonged to forksight's namespace.
 std::int32_t find_called(std::int32_t own);
 
 }  // namespace forksight::proc

@@ -1,6 +1,6 @@
-// Tells which processes are forksight's own. A forksight command that reads data of other users does so in a child
-// process. The process that the user started waits for this child (guard/child.hpp). forksight must count neither of
-// these two processes among the processes that it examines.
+// Tells which processes are forksight's own. A forksight command reads data of other users in a child process. The
+// process that the user started waits for this child (guard/child.hpp). forksight must count neither of these two
+// processes among the processes that it examines.
 #pragma once
 
 #include <sys/types.h>

@@ -59,9 +59,9 @@ Descriptors read_select(const ThreadSample& thread) {
   return fds;
 }
 
-// The epoll instance watches the file as long as any process has it open, under any descriptor. The number under which
-// the file was added may belong to another file now. True if the number still belongs to the watched file. `earlier`:
-// how many entries before this one have the same number.
+// True if the number under which a file was added to the epoll instance still belongs to this file. The epoll instance
+// watches the file while any process has it open, under any number. So the old number may belong to another file now.
+// `earlier`: how many entries before this one have the same number.
 bool is_watched_file(std::int32_t tid, std::int32_t poller, const EpollEntry& entry, std::uint32_t earlier) {
   kcmp_epoll_slot slot{static_cast<__u32>(poller), static_cast<__u32>(entry.fd), earlier};
   const long order = ::syscall(SYS_kcmp, tid, tid, KCMP_EPOLL_TFD, entry.fd, &slot);

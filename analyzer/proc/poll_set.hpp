@@ -9,8 +9,9 @@
 
 namespace forksight::proc {
 
-// Returns these descriptors. nullopt: the thread is in another call, or the descriptors cannot be read or are too many.
-// For epoll_wait() also nullopt: one of the descriptors no longer refers to the file that the epoll instance watches.
+// Returns the descriptors that the thread waits for. nullopt: the thread is in another call, or the descriptors cannot
+// be read or are too many. For epoll_wait() also nullopt: one of the descriptors no longer refers to the file that the
+// epoll instance watches.
 std::optional<std::vector<std::int32_t>> read_poll_set(const ThreadSample& thread);
 
 }  // namespace forksight::proc

@@ -137,7 +137,7 @@ class ReceivedTexts {
 
   bool is_complete() const { return is_complete_; }
   std::int32_t first() const { return first_; }  // the first number that the next reply must have
-  // nullopt: that process refuses.
+  // nullopt: the process behind files::ask_opener() refuses.
   std::optional<std::vector<Link>> take() { return is_refused_ ? std::nullopt : std::optional(std::move(texts_)); }
 
  private:

@@ -48,9 +48,10 @@ struct ListedLinks {
   ReadOutcome outcome = ReadOutcome::kGone;
   std::vector<Link> links;  // in ascending order of their numbers, without those that cannot be read
 };
-// Reads all links with a number as name in a folder like /proc/PID/fd.
+// Reads all links of a folder like /proc/PID/fd whose names are numbers.
 ListedLinks read_links(const std::string& folder);
-// Does the same for several folders. If another process must open them, this takes less time than one call for each.
+// Does the same for several folders. If another process must open the folders, this takes less time than one call for
+// each folder.
 std::vector<ListedLinks> read_links(std::span<const std::string> folders);
 
 struct ThreadsOf {
@@ -61,8 +62,8 @@ struct ThreadsOf {
 // its threads.
 std::vector<std::vector<ReadText>> read_calls(std::span<const ThreadsOf> processes);
 
-// True if /proc has this entry. This function does not call access(2), which asks for the real user without
-// capabilities. The mount option hidepid hides the processes of other users from that user.
+// True if /proc has this entry. This function does not call access(2), because access(2) checks the rights of the real
+// user without capabilities. The mount option hidepid hides the processes of other users from such a user.
 bool has_entry(const std::string& path);
 
 // Opens a file of /proc for reading. On failure, returns -1 and sets errno.
@@ -75,7 +76,7 @@ std::string find_resource_failure();
 // Returns the number of failures until now, counted as in find_resource_failure(). If this number grows while something
 // is examined, the examination may lack facts.
 std::uint64_t count_failures();
-// Returns the errno of the last of these failures.
+// Returns the errno of the last failure that count_failures() has counted.
 int last_failure();
 
 std::string proc_path(std::int32_t pid, std::string_view entry);                    // /proc/PID/entry
@@ -100,8 +101,8 @@ std::vector<std::string> read_cmdline(std::int32_t pid);
 std::string read_environment(std::int32_t pid);  // as it was at the exec: "NAME=VALUE", each followed by a NUL
 std::vector<std::int32_t> read_children(std::int32_t pid);  // the children of all of its threads
 
-// Returns the address at which the shim is mapped. After an exec, the address is another one, so it shows whether a
-// process has called exec. 0: the shim is not mapped; nullopt: the memory map could not be read to the end.
+// Returns the address at which the shim is mapped. After an exec, the address is another one. So the address shows
+// whether a process has called exec. 0: the shim is not mapped; nullopt: the memory map could not be read to the end.
 std::optional<std::uint64_t> find_shim(std::int32_t pid);
 
 }  // namespace forksight::proc

@@ -57,7 +57,8 @@ struct Status {
   std::uint64_t voluntary = 0;  // context switches
   std::uint64_t nonvoluntary = 0;
   std::int32_t own_tid = 0;  // the thread's number in its own pid namespace, which is the innermost one
-  // the number of nested pid namespaces, from that of /proc to that of the thread, both counted; 1: both are the same
+  // the number of nested pid namespaces, from that of /proc to that of the thread, both counted; 1: the thread is in
+  // the namespace of /proc
   std::uint32_t ns_depth = 1;
 };
 // nullopt if the text lacks a field, because a proof needs all fields. Only `own_tid` and `ns_depth` may be missing.
@@ -92,7 +93,7 @@ std::optional<std::uint64_t> parse_socket_link(std::string_view link);
 // Returns the name of a socket in links, such as "socket:[123]" for inode 123.
 std::string name_socket(std::uint64_t inode);
 
-// Parses a decimal number; nullopt if there is other text.
+// Parses a decimal number; nullopt if the text has anything else.
 std::optional<std::int64_t> parse_decimal(std::string_view text);
 
 // The value of "name:\t…" in texts such as /proc/PID/fdinfo/FD, without surrounding blanks.

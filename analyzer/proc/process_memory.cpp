@@ -25,7 +25,8 @@ int copy_of_opened(std::int32_t tid) {
   return opened == g_opened_ahead.end() ? -1 : ::fcntl(opened->second->get(), F_DUPFD_CLOEXEC, 0);
 }
 
-// A batch uses a descriptor for each process. So it may use a part of the descriptors that this process may have.
+// A batch uses a descriptor for each process. So a batch may use only a part of the descriptors that this process may
+// have.
 std::size_t size_of_batch() {
   constexpr std::size_t kLargestBatch = 64;
   constexpr std::size_t kPart = 8;

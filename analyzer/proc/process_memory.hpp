@@ -17,8 +17,9 @@ namespace forksight::proc {
 int open_memory(std::int32_t tid);
 
 // Opens the memory of many processes in batches, if another process must open the files (files::has_opener()). So this
-// process waits once for each batch, and not once for each file. open_memory() of a thread uses what was opened.
-// Failures are not noted, because open_memory() then tries again. Does nothing if there is no other process.
+// process waits once for each batch, and not once for each file. open_memory() uses a file that was opened for its
+// thread. Failures are not noted, because open_memory() then tries again. Does nothing if this process opens the files
+// itself.
 class MemoriesAhead {
  public:
   // The processes, in the order in which they will be read. `tids` has threads that have not ended; it is empty if the

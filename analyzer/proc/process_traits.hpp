@@ -1,4 +1,4 @@
-// Properties of a process that a proof depends on.
+// Reads properties of a process that a proof depends on.
 //  `tid` must be a living thread: a first thread that has ended no longer has memory and descriptors, although the
 //  other threads go on. /proc/TID works for threads, too.
 #pragma once
@@ -16,7 +16,7 @@ namespace forksight::proc {
 // True if the program is x86-64 code. nullopt: neither its file nor its mappings could be read.
 std::optional<bool> runs_x86_64(std::int32_t tid);
 
-// The user as whom the process opens files. If that cannot be read, "nobody".
+// Returns the user with whose rights the process opens files; "nobody" if this user cannot be read.
 files::Owner owner_of(std::int32_t tid);
 
 // True if a process with these mappings and descriptors has an io_uring.

@@ -21,8 +21,8 @@ constexpr std::uint64_t kIsTaken = 16;
 constexpr std::uint64_t kCondition = 32;
 constexpr std::uint64_t kMutex = kCondition + abi::kConditionBytes;
 constexpr std::uint64_t kLongestInterval = 1ULL << 40U;
-// The number of words of a PyThreadState that are searched for its thread_id, which is pthread_self(). In the known
-// versions, thread_id has an offset from 136 to 176 bytes.
+// The number of words of a PyThreadState that are searched for its member thread_id. This member contains
+// pthread_self(). In the known versions, thread_id has an offset from 136 to 176 bytes.
 constexpr std::uint64_t kSearchedWords = 64;
 
 bool is_taken_gil(const ReadWord& read, const abi::ConditionLayout& layout, std::uint64_t gil) {
@@ -93,7 +93,7 @@ bool is_data_of_python(const std::vector<Mapping>& mappings, std::uint64_t addre
   for (std::size_t i = 0; i < mappings.size(); ++i) {
     const Mapping& mapping = mappings[i];
     if (address < mapping.start || address >= mapping.end) continue;
-    // The zeroed part of the module's data (.bss) may be an anonymous mapping behind the file's mapping.
+    // The zeroed part of the module's data (.bss) may be an anonymous mapping directly after the file's mapping.
     const bool follows =
         i > 0 && mapping.path.empty() && mappings[i - 1].end == mapping.start && is_python_file(mappings[i - 1].path);
     return mapping.writable && !mapping.shared && (follows || is_python_file(mapping.path));

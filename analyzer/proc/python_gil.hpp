@@ -19,14 +19,14 @@ namespace forksight::proc {
 
 struct GilWait {
   std::uint64_t gil = 0;    // address of the GIL's struct _gil_runtime_state
-  std::int32_t holder = 0;  // the tid of the holder, as its struct pthread has it
+  std::int32_t holder = 0;  // the tid of the holder, as the holder's struct pthread has it
 };
 
 // True if the system call may be one of the sleeps of a wait for a GIL.
 bool is_timed_private_wait(const Syscall& call);
 
 // Finds the GIL that a thread in this call waits for. nullopt: the thread does not wait for a GIL, nobody holds the
-// GIL, or its layout is not the one of CPython 3.9 to 3.15. A pure function.
+// GIL, or the layout of the GIL is not the one of CPython 3.9 to 3.15. A pure function.
 std::optional<GilWait> find_gil_wait(const Syscall& call, abi::Version libc, const ReadWord& read);
 
 // True if the file name is the name of a Python program or of libpython.

@@ -57,10 +57,10 @@ bool is_default_handler(const ReadMemory& read, std::uint64_t object) {
   });
 }
 
-// True if the words have what every table of handlers has. The entries for SIGKILL and SIGSTOP are the same number, and
-// the first entry has no function. The other entries may differ, because a program may have begun with ignored signals,
-// and a script may set a handler for each signal. But nobody can change SIGKILL and SIGSTOP: both have the object for
-// SIG_DFL, which is the number 0. There is no signal 0, so the function of the first entry is null.
+// True if the words have what every table of handlers has. The entries for SIGKILL and SIGSTOP have the same object, a
+// number. The first entry has no function, because there is no signal 0. The entries of most signals may differ,
+// because a program may have begun with ignored signals, and a script may set handlers. But nobody can change SIGKILL
+// and SIGSTOP: both have the object for SIG_DFL, which is the number 0.
 bool is_table(std::span<const std::uint64_t> table, const ReadMemory& read) {
   const std::uint64_t common = function_at(table, SIGKILL);
   if (common == 0 || common % kWord != 0 || function_at(table, SIGSTOP) != common || function_at(table, 0) != 0)
@@ -93,8 +93,8 @@ std::optional<bool> has_default_interrupt(std::int32_t tid) {
   std::uint64_t left = kMaxOfAll;
   for (std::size_t i = 0; i < mappings.size(); ++i) {
     const Mapping& mapping = mappings[i];
-    // Searches the data of the interpreter. The zeroed part of the data (.bss) may be an anonymous mapping behind the
-    // file's mapping.
+    // Searches the data of the interpreter. The zeroed part of the data (.bss) may be an anonymous mapping directly
+    // after the file's mapping.
     const bool follows =
         i > 0 && mapping.path.empty() && mappings[i - 1].end == mapping.start && is_interpreter(mappings[i - 1].path);
     const bool is_data = mapping.writable && !mapping.shared && (follows || is_interpreter(mapping.path));

@@ -184,7 +184,8 @@ class Filter {
   bool install() {
     answer(SECCOMP_RET_ALLOW);
     const sock_fprog program{static_cast<unsigned short>(program_.size()), program_.data()};
-    // Without this flag, kernels before 5.16 guard the process against Spectre, which makes the process slower.
+    // Without this flag, kernels before 5.16 guard the process against Spectre. This protection makes the process
+    // slower.
     for (const unsigned flags : {unsigned{SECCOMP_FILTER_FLAG_SPEC_ALLOW}, 0U}) {
       if (::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program) == 0) return true;
     }
@@ -231,16 +232,16 @@ bool may_give_up_user() {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   Capabilities now{};
   if (::geteuid() != 0 || ::syscall(SYS_capget, &header, now.data()) != 0) return false;
-  // Without CAP_KILL, this process could not end a process of another user, and PR_SET_PDEATHSIG would not end it
-  // either.
+  // Without CAP_KILL, this process could not end a process of another user, and PR_SET_PDEATHSIG would not end such a
+  // process either.
   constexpr std::uint32_t kNeeded = bit(CAP_SYS_PTRACE) | bit(CAP_SETUID) | bit(CAP_SETGID) | bit(CAP_KILL);
   return (now[0].effective & kNeeded) == kNeeded;
 }
 
 namespace {
 
-// The kernel does not apply `ulimit -u` to root. The kernel applies this limit to the user whom this process gets, and
-// this process starts threads.
+// The kernel does not apply `ulimit -u` to root. But the kernel applies this limit to the user whom this process gets.
+// The threads of this process count against the limit.
 void raise_process_limit() {
   constexpr rlimit kNone{RLIM_INFINITY, RLIM_INFINITY};
   rlimit now{};
@@ -255,7 +256,7 @@ bool give_up_user(bool examines_processes) {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   Capabilities now{};
   if (::syscall(SYS_capget, &header, now.data()) != 0) return false;
-  // A filter of system calls may refuse capset(), which is needed below. So this call tries capset() without changing
+  // capset() is needed below, but a filter of system calls may refuse it. So this call tries capset() without changing
   // anything.
   if (::syscall(SYS_capset, &header, now.data()) != 0) return false;
   raise_process_limit();

@@ -60,7 +60,8 @@ bool is_restarted_after_handler(std::int32_t pid, const Syscall& call) {
     case SYS_fcntl: return call.args[1] == F_SETLKW || call.args[1] == F_OFD_SETLKW;
     case SYS_read:
     case SYS_readv: return is_pipe(pid, call);
-    // A longer write may be half done. Then it returns the number of bytes that were written, and is not restarted.
+    // A write of more than PIPE_BUF bytes may be half done. Then the call returns the number of bytes that were
+    // written, and is not restarted.
     case SYS_write: return call.args[2] <= PIPE_BUF && is_pipe(pid, call);
     default: return false;
   }

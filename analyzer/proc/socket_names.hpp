@@ -11,7 +11,7 @@ namespace forksight::proc {
 struct SocketName {
   std::string kind;    // "TCP", "UDP", "UNIX"
   std::string local;   // "127.0.0.1:80", "[::1]:80", "/run/app.sock"; "": it has none
-  std::string remote;  // the same for the other end; "": it has none, or it is not shown
+  std::string remote;  // the same for the other end; "": it has no name, or the kernel does not show the name
   bool listens = false;
 };
 
@@ -19,7 +19,8 @@ struct SocketName {
 // namespace.
 std::optional<SocketName> find_socket_name(std::int32_t tid, std::uint64_t inode);
 
-// Returns text such as "TCP 127.0.0.1:80, listening", "TCP 10.0.0.1:4040 to 10.0.0.2:80" or "UNIX /run/app.sock".
+// Returns text such as "TCP socket 127.0.0.1:80, listening", "TCP socket 10.0.0.1:4040 to 10.0.0.2:80" or "UNIX socket
+// /run/app.sock".
 std::string describe_socket(const SocketName& name);
 
 // Parses the texts of /proc/net/tcp, udp, tcp6, udp6. A pure function.

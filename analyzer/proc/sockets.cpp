@@ -88,7 +88,7 @@ std::optional<std::uint64_t> ask_unix_peer(std::int32_t tid, std::uint64_t inode
   question.request.udiag_cookie[1] = UINT32_MAX;
   std::array<std::byte, 4096> answer;
   ssize_t got = -1;
-  // The kernel answers during send(). If the answer is not there after send(), it never comes.
+  // The kernel answers during send(). If no answer has come when send() returns, no answer will come.
   if (::send(fd, &question, sizeof question, 0) == static_cast<ssize_t>(sizeof question)) {
     got = ::recv(fd, answer.data(), answer.size(), MSG_DONTWAIT);
   }
@@ -198,8 +198,8 @@ std::optional<Peer> find_peer(std::int32_t tid, std::uint64_t inode) {
 }
 
 std::optional<bool> is_bound_to_time(std::int32_t pid, std::int32_t tid, std::int32_t fd) {
-  // A first thread that has ended while others go on has no descriptors. Since Linux 6.9, pidfd_open() accepts another
-  // thread.
+  // A first thread that has ended while others go on has no descriptors. Then another thread must be given to
+  // pidfd_open(). Linux 6.9 and later allow this.
   constexpr unsigned kOfThread = O_EXCL;  // PIDFD_THREAD (linux/pidfd.h)
   const std::int32_t living = find_living_thread(pid);
   const std::int32_t owner = share_table(living, tid) ? living : tid;
@@ -213,7 +213,7 @@ std::optional<bool> is_bound_to_time(std::int32_t pid, std::int32_t tid, std::in
   bool has_one = is_time_set(socket, SO_RCVTIMEO) || is_time_set(socket, SO_SNDTIMEO) || has_rate(socket);
   unsigned patience_ms = 0;
   socklen_t size = sizeof patience_ms;
-  // This fails if the socket is not a TCP socket.
+  // getsockopt() fails if the socket is not a TCP socket.
   if (::getsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience_ms, &size) == 0 && patience_ms != 0) has_one = true;
   ::close(socket);
   return has_one;

@@ -55,8 +55,8 @@ std::vector<SampledThreads> sample_threads(std::span<const ThreadsOf> processes)
     for (const std::int32_t tid : processes[at].tids)
       all[at].threads.push_back(sample_status(processes[at].pid, tid, all[at].is_refused));
   }
-  // A system call is read after the status. If the next sample has the same status, the thread has not run since, so it
-  // is in this call.
+  // A system call is read after the status. If the next sample has the same status, the thread has not run since. So
+  // the thread is in this call.
   const std::vector<std::vector<ReadText>> texts = read_calls(processes);
   for (std::size_t at = 0; at < processes.size(); ++at) {
     auto& [threads, is_refused] = all[at];

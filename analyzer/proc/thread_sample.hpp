@@ -31,7 +31,7 @@ struct Round {
 void name_restarted(Syscall& call, std::string_view kernel_function);
 
 // Reads the system call that a thread is in, as the program made the call: see name_restarted(). Sets `refused` if the
-// kernel refuses.
+// kernel refuses the read.
 std::optional<Syscall> read_call(std::int32_t pid, std::int32_t tid, bool& refused);
 
 // Reads one thread; nullopt if it no longer exists, or if the kernel refuses (then `refused` is set).

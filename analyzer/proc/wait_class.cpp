@@ -18,7 +18,8 @@ static_assert(SYS_futex == 202 && SYS_wait4 == 61 && SYS_waitid == 247, "the num
 constexpr std::uint64_t FUTEX_LOCK_PI2 = 13;
 #endif
 
-// Arguments come in registers. An int is in the lower half, and the upper half may contain anything.
+// The kernel reads the operation as an int. An int is in the lower half of its register, and the upper half may contain
+// anything.
 WaitTarget classify_futex(const Syscall& call) {
   const std::uint64_t operation = static_cast<std::uint32_t>(call.args[1]);
   const std::uint64_t command = operation & ~std::uint64_t{FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME};
@@ -141,7 +142,7 @@ WaitTarget classify(const ThreadSample& thread) {
       thread.call.number == SYS_vfork || thread.call.number == SYS_clone || thread.call.number == SYS_clone3;
   if (is_clone) return of_kind(may_vfork(thread.call) ? WaitClass::kVfork : WaitClass::kAwakable);
   // From here on only an interruptible sleep counts. A thread in state D waits for the kernel. A wait for a vfork child
-  // is also a sleep in state D, but this function has already returned for it.
+  // is also a sleep in state D, but this function has already returned for such a wait.
   if (thread.status.state != 'S') return target;
   if (is_poll(thread.call)) return of_kind(has_timeout(thread.call) ? WaitClass::kAwakable : WaitClass::kPoll);
   switch (thread.call.number) {

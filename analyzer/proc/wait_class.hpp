@@ -11,7 +11,7 @@ enum class WaitClass {
   kAwakable,  // the thread runs, or time may wake it, or something that is not examined may wake it
   // a futex wait without a timeout, with the PRIVATE flag: only threads of its own address space can wake it
   kPrivateFutex,
-  kPlainFutex,  // as above, but without the flag: the same holds if the word is in a private mapping
+  kPlainFutex,  // like kPrivateFutex, but without the flag; in a private mapping, the same threads can wake it
   kChild,       // wait4, waitid
   kRead,        // read(), recv() and similar calls on a descriptor
   kWrite,       // write(), send() and similar calls on a descriptor
