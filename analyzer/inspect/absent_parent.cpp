@@ -21,8 +21,8 @@ bool has_parent(const std::vector<Subject>& subjects, const Subject& child) {
   return child.parent && is_same_layout(child.image, subjects[*child.parent].image);
 }
 
-// True if the process with the child's ppid is probably not the one that forked the child. The process with that ppid
-// is init, is not visible (ppid 0), runs another program, or runs the same program at other addresses. In this case the
+// True if the process with the child's ppid is probably not the one that forked the child. This is assumed if that
+// process is init, is not visible (ppid 0), runs another program, or runs the same program at other addresses. Then the
 // process that forked the child counts as ended.
 bool is_somebody_else(const std::vector<Subject>& subjects, const Subject& child) {
   return child.image.ppid <= 1 || child.image.has_other_parent ||

@@ -57,9 +57,9 @@ bool began_after(const image::Thread& thread, const image::Image& child) {
   return thread.tid > child.pid;
 }
 
-// For a condition variable or semaphore the futex word is a member that programs do not name:
-// "done.__data.__g_signals[0]", or "done+0x28" without debug information (0x20 to 0x2c in glibc 2.25 and later).
-// Returns the name of the whole object.
+// `word`: the name of a futex word. Returns the name of the object that contains the word. In a condition variable or
+// semaphore the futex word is a member that programs do not name: "done.__data.__g_signals[0]", or "done+0x28" without
+// debug information (0x20 to 0x2c in glibc 2.25 and later).
 std::string name_of_whole(const std::string& word) {
   const std::size_t offset = word.size() < 5 ? std::string::npos : word.find("+0x2", word.size() - 5);
   return word.substr(0, std::min(word.find(".__"), offset));
@@ -93,7 +93,6 @@ class Builder {
   bool is_of_interest(std::size_t subject) const;
   model::ForkId find_fork_of_loss(model::ForkId fork) const;
   void add_threads(std::size_t subject);
-  // Infers the fork that made the child.
   std::optional<model::ForkId> add_fork(std::size_t child);
   void note_signal_handler(model::Fork& fork) const;
   void note_conditions(model::Fork& fork) const;
@@ -130,8 +129,8 @@ void Builder::add_process(std::size_t subject, std::vector<model::Wait> waits) {
   scene_.model.processes.push_back(std::move(process));
 }
 
-// True if the process is stuck, or if a descendant that is a copy of it is stuck. The stacks of other processes show
-// nothing useful.
+// True if the process is stuck, or if a descendant that is a copy of this process is stuck. The stacks of other
+// processes show nothing useful.
 bool Builder::is_of_interest(std::size_t subject) const {
   if (scene_.is_stuck(subject)) return true;
   for (std::size_t other = 0; other < scene_.subjects.size(); ++other) {
@@ -235,7 +234,8 @@ void Builder::add_threads(std::size_t subject) {
 }
 
 // Notes the condition variables for which the lost threads wait in the parent now. The function assumes that each of
-// these threads already waited for the same condition variable at the fork. This is so for the idle workers of a pool.
+// these threads already waited for the same condition variable at the fork. This assumption is true for the idle
+// workers of a pool.
 void Builder::note_conditions(model::Fork& fork) const {
   for (const model::ThreadId id : fork.lost_threads) {
     const StuckCall& call = scene_.facts_of(fork.process, scene_.model.threads[id].tid).call;
@@ -244,8 +244,8 @@ void Builder::note_conditions(model::Fork& fork) const {
   }
 }
 
-// Adds the fork that made the process `child`. Its lost threads are the threads that the parent has now, except those
-// that began after the fork. nullopt: the process was not forked, or its parent is not known.
+// Adds the fork that made the process `child`. The lost threads of this fork are the threads that the parent has now,
+// except those that began after the fork. nullopt: the process was not forked, or its parent is not known.
 std::optional<model::ForkId> Builder::add_fork(std::size_t child) {
   const Subject& subject = scene_.subjects[child];
   if (!subject.parent || subject.is_forked == false || subject.is_in_vfork) return std::nullopt;

@@ -16,7 +16,7 @@ namespace forksight::inspect {
 
 struct Subject {
   image::Image image;
-  std::optional<std::size_t> parent;  // index of the subject that is the parent, which may be an absent one
+  std::optional<std::size_t> parent;  // index of the parent's subject; it may be an absent parent
   // the process shares its parent's memory, and a thread of the parent waits in vfork() for this process
   bool is_in_vfork = false;
   std::optional<bool> is_forked;  // the process is a copy of its parent and has not called exec; nullopt: not known
@@ -29,8 +29,8 @@ struct Subject {
   bool is_idle = false;
   std::optional<std::size_t> waits_for;  // for kVictim: the index of the subject for which this one waits
   std::string waits_via;
-  // Signals that no thread can take: they are pending, all threads of the process block them, and all of these threads
-  // are stuck. Bit 0 is signal 1.
+  // Signals that no thread can take. The signals are pending, all threads of the process block the signals, and all of
+  // these threads are stuck. Bit 0 is signal 1.
   std::uint64_t unheard_signals = 0;
   std::vector<std::string> ways_out;  // as in model::Process
   bool may_be_timed_out = false;      // as in model::Process
@@ -43,7 +43,7 @@ struct Subject {
 };
 
 // Adds an absent parent for each stuck forked process whose parent is not among the subjects. The pid of the absent
-// parent is the child's ppid. But if another process has adopted the child, the pid of the absent parent is 0, which
+// parent is the child's ppid. But if another process has adopted the child, the pid of the absent parent is 0. This
 // stands for a parent that has ended.
 void add_absent_parents(std::vector<Subject>& subjects);
 

@@ -1,4 +1,4 @@
-// What kind of call a thread is in, judged by the names of functions of libc and of runtimes on its stack.
+// Tells what kind of call a thread is in, by the names of the functions of libc and of runtimes on its stack.
 #pragma once
 
 #include <string_view>
@@ -21,7 +21,7 @@ enum class CallKind {
   kGuard,  // __cxa_guard_acquire
   kJoin,
   kFutex,       // syscall(), or a futex of the program itself
-  kLibcCall,    // a function that waits for a lock inside of libc, which fork() does not reset
+  kLibcCall,    // a function that waits for an inner lock of libc that fork() does not reset
   kParallel,    // an OpenMP runtime
   kPythonLock,  // a lock of CPython 3.13 or later
 };
@@ -30,7 +30,7 @@ enum class CallKind {
 // version: "pthread_mutex_lock" for "__GI___pthread_mutex_lock".
 std::string_view public_name(std::string_view function);
 
-// Returns kUnknown for a function that by itself does not show the kind of call.
+// Returns kUnknown for a function whose name alone does not show the kind of call.
 CallKind kind_of_function(std::string_view public_name);
 
 // True for a function of libgomp that waits for a lock of the program: a critical section, omp_set_lock() and the like.

@@ -24,7 +24,7 @@ bool is_yielding_in_blas(const model::Stack& stack, const StuckCall& call) {
 }
 
 // True if the process is forked, and its only thread waits in a spinlock, in a parallel region or in OpenBLAS. A core
-// is only one sample, which does not prove that the thread spins for ever. But no other thread exists that could end
+// is only one sample. So it does not prove that the thread spins for ever. But no other thread exists that could end
 // the wait.
 bool is_spinning(const Subject& subject) {
   const image::Image& image = subject.image;
@@ -37,9 +37,9 @@ bool is_spinning(const Subject& subject) {
   return call.kind == CallKind::kSpinlock || call.kind == CallKind::kParallel || is_yielding_in_blas(stack, call);
 }
 
-// True if the memory still has tids of the parent. fork() would have replaced the tid of the thread that forked, and
-// erased the tids of the other threads. So vfork() or the bare system call made the process. Then this memory may
-// belong to the parent.
+// True if the memory still has tids of the parent. Then vfork() or the bare system call made the process, because
+// fork() would have replaced the tid of the thread that forked, and erased the tids of the other threads. So this
+// memory may belong to the parent.
 bool has_number_of_parent(const image::Image& image) {
   const image::Thread& thread = image.threads.front();
   if (image.threads.size() != 1 || thread.own_tid == 0) return false;
@@ -69,7 +69,7 @@ Subject make_subject(image::Image image) {
   CoreWaits waits = find_core_waits(from);
   subject.waits = std::move(waits.waits);
   if (waits.all_for_good) {
-    // A core does not show whether a signal has a handler.
+    // A core does not show whether a signal has a handler. So a handler might still end the waits.
     subject.liveness = model::Liveness::kDeadButForSignal;
     subject.sets_no_handlers = !image::Stacks(from).symbols().may_import(kHandlerSetters);
   } else if (is_spinning(subject)) {
@@ -80,8 +80,8 @@ Subject make_subject(image::Image image) {
   return subject;
 }
 
-// Adds a sentence for each awaited lock in shared memory that names an owner: the owner may be a thread of another
-// process.
+// Adds a sentence for each awaited lock in shared memory that names an owner, because the owner may be a thread of
+// another process.
 void add_shared_locks(const Subject& subject, const std::string& core, std::vector<std::string>& limits) {
   for (const model::Wait& wait : subject.waits) {
     const bool is_lock = wait.use != model::FutexUse::kUnknown && wait.use != model::FutexUse::kJoin;

@@ -1,5 +1,5 @@
-// Opens a core file as a subject. A core shows all threads at one instant, which the proof of a hang needs. A core
-// lacks what only the kernel knows: signal handlers, descriptors, other processes.
+// Opens a core file as a subject. The proof of a hang needs the states of all threads at one instant, and a core shows
+// these states. A core lacks what only the kernel knows: signal handlers, descriptors, other processes.
 #pragma once
 
 #include <string>

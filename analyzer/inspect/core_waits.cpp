@@ -36,11 +36,12 @@ bool is_futex(const proc::WaitTarget& target) {
   return target.kind == WaitClass::kPrivateFutex || target.kind == WaitClass::kPlainFutex;
 }
 
+// The paths of the program and of its libraries.
+using Paths = std::unordered_set<std::string_view>;
+
 // A core does not show for every mapping whether it is shared. Anonymous memory, the heap and stacks are private. The
 // data of a program or library is also private. The data is mapped from a file, but the kernel copies a page when the
 // process writes to the page.
-using Paths = std::unordered_set<std::string_view>;
-
 WordMapping kind_of_mapping(const image::Image& core, const Paths& modules, std::uint64_t word) {
   const proc::Mapping* const mapping = core.mapping_of(word);
   if (mapping == nullptr) return WordMapping::kUnknown;
@@ -56,8 +57,8 @@ std::optional<std::uint64_t> read_word(const image::Image& core, std::uint64_t a
   return value ? std::optional<std::uint64_t>(*value) : std::nullopt;
 }
 
-// Finds threads by the thread ids in their memory. An index is needed because a core may have very many threads, and
-// each wait needs several look-ups.
+// Finds threads by the thread ids in the memory of the process. An index is needed because a core may have very many
+// threads, and each wait needs several look-ups.
 class Numbers {
  public:
   explicit Numbers(const image::Image& core) {
@@ -103,7 +104,7 @@ watch::WaitFacts look_up(const image::Image& core, const Paths& modules, const N
   const auto read = [&](std::uint64_t at, std::size_t size) { return read_word(core, at, size); };
   const auto lives_here = [&](std::int32_t own) { return numbers.has_own(own); };
   // The owner of a lock in shared memory may be a thread of another process. A core does not show which other processes
-  // there were. So every thread id counts as the id of a living thread.
+  // existed. So every thread id counts as the id of a living thread.
   const auto may_live = [](std::int32_t) { return true; };
   const bool is_own = facts.mapping == WordMapping::kPrivate;
   facts.word = proc::identify_word(thread.call, core.libc.version, read, lives_here,

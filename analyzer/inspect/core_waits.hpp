@@ -1,6 +1,5 @@
-// What the threads of a core wait for, and which threads could end these waits, read from the core's memory. A core
-// shows one instant. So the proof needs no second round of samples, unlike the proof about a living process
-// (watch/proof.hpp).
+// Reads from the memory of a core what its threads wait for, and which threads could end these waits. A core shows one
+// instant. So the proof needs no second round of samples, unlike the proof about a living process (watch/proof.hpp).
 #pragma once
 
 #include <vector>

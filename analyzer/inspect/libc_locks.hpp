@@ -1,4 +1,4 @@
-// Which functions of libc take locks that fork() does not reset in the child.
+// Tells which functions of libc take locks that fork() does not reset in the child.
 #pragma once
 
 #include <cstdint>

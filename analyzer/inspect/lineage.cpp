@@ -85,7 +85,7 @@ bool may_be_own(Scene& scene, std::size_t child, std::int32_t owner, const model
     eldest = scene.subjects[link.process].image.own_pid();
     at = scene.forks.find(link.process);
   }
-  // An id below that of the eldest known ancestor belongs to an ancestor that is not known. The comparison of fork
+  // An id below the pid of the eldest known ancestor belongs to an ancestor that is not known. The comparison of fork
   // counts below may miss that ancestor, because glibc does not count calls of _Fork().
   if (owner < eldest) return true;
   const auto forks = count_forks(image, scene.stacks_of(child).symbols());

@@ -10,7 +10,7 @@
 namespace forksight::inspect {
 
 enum class Ancestry {
-  kUnknown,  // the thread has ended, or is one of an ancestor that cannot be looked at
+  kUnknown,  // the thread has ended, or belongs to an ancestor that cannot be examined
   kSelf,     // the first thread of the process: a copy, or the copy of a copy, of the thread with that id
   kLost,     // a thread of an ancestor; a fork left that thread behind
 };
@@ -24,9 +24,9 @@ struct Namesake {
 // that id, and all forks of the scene have been added.
 Namesake find_namesake(const Scene& scene, std::size_t subject, std::int32_t number);
 
-// Corrects the waits of a process for plain mutexes. A plain mutex does not check which thread unlocks it. If the first
-// thread of the process has held such a mutex since before the fork, the mutex records the id of an ancestor's thread.
-// The corrected wait names the first thread as the owner.
+// Corrects the waits of a process for plain mutexes. A plain mutex does not check which thread unlocks the mutex. If
+// the first thread of the process has held such a mutex since before the fork, the mutex records the id of an
+// ancestor's thread. The corrected wait names the first thread as the owner.
 void name_inherited_owners(Scene& scene, std::size_t subject);
 
 // True if neither the fork that made the process nor an earlier fork lost a thread, as far as the parents and the
@@ -38,8 +38,8 @@ bool has_lost_none(const Scene& scene, std::size_t subject);
 // that has ended.
 bool may_be_own(Scene& scene, std::size_t child, std::int32_t owner, const model::Fork& fork);
 
-// Sets model::Process::never_had_other_threads if the memory of the process shows that it never had another thread.
-// Examines the memory only if a thread of the process waits for a rwlock that names no owner.
+// Sets model::Process::never_had_other_threads if the memory of the process shows that the process never had another
+// thread. Examines the memory only if a thread of the process waits for a rwlock that names no owner.
 void set_never_had_other_threads(Scene& scene, std::size_t subject);
 
 }  // namespace forksight::inspect

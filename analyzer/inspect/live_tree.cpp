@@ -43,13 +43,13 @@ constexpr std::size_t kMostBeside = 8;         // processes outside of the tree 
 // A thread may be spinning if it runs, or is ready to run, at this many looks in a row.
 constexpr int kSpinLooks = 6;
 constexpr int kStopAttempts = 4;
-// The largest number of further looks at the tree. They are taken if the looks so far decided nothing about some
-// process.
+// The largest number of further looks at the tree. A further look is taken if the looks so far decided nothing about
+// some process.
 constexpr int kFurtherLooks = 3;
 constexpr std::chrono::milliseconds kSpinPace{80};  // the time between two looks
 
 // Finds the ancestors in the same session. Ancestors outside of the session have started the job and are not part of
-// it.
+// the job.
 std::vector<std::int32_t> find_ancestors(std::int32_t pid) {
   std::vector<std::int32_t> found;
   const pid_t session = ::getsid(pid);
@@ -77,8 +77,9 @@ bool runs_the_same(std::int32_t pid, std::int32_t other) {
   return start != 0 && find_program(other, exe) == start;
 }
 
-// Finds younger processes of the same process group whose parent is in another group: they have lost the parent that
-// forked them. Such a process is no longer a descendant, but a descendant may still wait for it.
+// Finds processes that are younger than process `pid` and in its process group, and whose parent is in another group.
+// Such a process has lost the parent that forked the process. The process is no longer a descendant of `pid`, but a
+// descendant of `pid` may still wait for the process.
 std::vector<ProcessKey> find_parentless_in_group(std::int32_t pid) {
   std::vector<ProcessKey> found;
   const pid_t group = ::getpgid(pid);
@@ -155,7 +156,7 @@ class Look {
   }
 
   // Finds threads that are running at each of several looks. Such a thread may spin, or it may do work. The code that
-  // it runs shows which, but that code is known only when the images are open.
+  // the thread runs shows which of the two it does, but that code is known only when the images are open.
   void look_for_spinning() {
     std::map<std::int32_t, std::set<std::int32_t>> busy;
     const auto running = [&](std::int32_t pid) {
@@ -168,7 +169,7 @@ class Look {
       return tids;
     };
     for (const auto& [pid, member] : supervisor_.tree().living()) {
-      // forksight itself runs at each of its looks.
+      // forksight itself runs at each of its looks, so its own processes do not count.
       if (supervisor_.verdicts().contains(member.key) || proc::is_own_process(pid)) continue;
       if (auto tids = running(pid); !tids.empty()) busy[pid] = std::move(tids);
     }
@@ -186,7 +187,7 @@ class Look {
   // True if another look is needed: the looks so far decided nothing about a process that was asked about, or about a
   // descendant of such a process. The process may have begun to hang only now. Or an earlier forksight command has
   // stopped the threads of the process for a moment. Then each thread runs briefly to begin its call again. On a busy
-  // machine this takes long.
+  // machine these runs take long.
   bool is_undecided() const {
     return std::ranges::any_of(supervisor_.tree().living(), [this](const auto& entry) {
       const ProcessKey& key = entry.second.key;
@@ -196,7 +197,7 @@ class Look {
   }
 
   // 0 for the process that was asked about and for `others`, 1 for their children, and so on. -1: the process descends
-  // from none of them.
+  // from none of these processes.
   int generation_of(std::int32_t pid) const {
     for (int generation = 0;; ++generation) {
       if (is_asked_about(pid)) return generation;
@@ -227,12 +228,13 @@ class Look {
     });
   }
 
-  // Chooses the processes to examine: the process itself, its descendants, and its ancestors that are stuck or have a
-  // stuck descendant. Adds processes that wait for a chosen process, and processes for which a chosen process waits.
+  // Chooses the processes to examine: the process that the user asked about, its descendants, and its ancestors that
+  // are stuck or have a stuck descendant. Adds processes that wait for a chosen process, and processes for which a
+  // chosen process waits.
   void choose() {
     std::set<std::int32_t> pids;
     for (const auto& [pid, member] : supervisor_.tree().living()) {
-      if (proc::is_own_process(pid)) continue;  // it descends from an ancestor of its own that the user asked about
+      if (proc::is_own_process(pid)) continue;  // forksight may descend from a process that the user asked about
       const int generation = generation_of(pid);
       const bool is_below = generation >= 0 && (options_.depth < 0 || generation <= options_.depth);
       if (is_below || (is_ancestor(pid) && (is_stuck(member) || has_stuck_child(pid)))) pids.insert(pid);
@@ -281,8 +283,8 @@ class Look {
     find_waits_of(beside);
   }
 
-  // The ended children of a process are read before its waits. So a thread that is seen to wait began or continued to
-  // wait after these children had ended.
+  // The ended children of a process are read before its waits. So if a thread is seen in a wait, the thread waited
+  // after these children had ended.
   void find_waits_of(const std::set<std::int32_t>& pids) {
     std::vector<watch::Waiter> waiters;
     const std::vector<std::int32_t> all(pids.begin(), pids.end());
@@ -354,8 +356,8 @@ class Look {
   }
 
   // True if the image of the process is needed: the process is stuck, the user asked about the process, or a descendant
-  // of the process is stuck. Among the other processes, at most kMostIdle have an image. About the rest, forksight uses
-  // only what /proc shows.
+  // of the process is stuck. Of the other processes, at most kMostIdle get an image. About processes without an image,
+  // forksight uses only what /proc shows.
   bool is_needed(const watch::Member& member) const {
     return is_stuck(member) || is_asked_about(member.key.pid) || has_stuck_child(member.key.pid);
   }
@@ -422,7 +424,8 @@ class Look {
     if (options_.progress) options_.progress(chosen_.size(), chosen_.size());
   }
 
-  // Returns the threads of chosen_[index] if none of them can run any more. Samples the next such processes, too.
+  // Returns the threads of chosen_[index] if none of them can run any more. Also samples the next processes of chosen_
+  // of which this is true.
   std::optional<proc::SampledThreads> sample_if_stuck(std::size_t index) {
     constexpr std::size_t kAtATime = 16;
     const auto is_at_rest = [&](const watch::Member& member) {
@@ -492,7 +495,7 @@ class Look {
   }
 
   // True if a running thread seems to stay for ever in an atfork handler, at a spinlock, in a libc call that takes a
-  // lock, in a parallel region, or in a library that spins for its team.
+  // lock, in a parallel region, or in a library that spins until the threads of its team come.
   bool is_in_hazard(const Subject& subject) const {
     image::Stacks stacks(subject.image);
     std::vector<Spinner> spinners;
@@ -520,7 +523,7 @@ class Look {
       subject.image.has_other_parent =
           !is_copy && is_stuck(chosen_[i]) && !runs_the_same(subject.image.pid, subject.image.ppid);
     }
-    // If pthread_self() of the first thread of a parent is not known, its value is learned from a child. The loop is
+    // If pthread_self() of the first thread of a parent is not known, this value is learned from a child. The loop is
     // repeated, because the value of that child may first have to be learned from a grandchild.
     bool learns = true;
     for (std::size_t round = 0; learns && round < kMostAncestors; ++round) {

@@ -1,6 +1,6 @@
-// A process that hangs, with everything that belongs to it: its descendants, and its ancestors in the same session. The
-// first look uses /proc and stops nothing. Then threads that are proven to be stuck, or that may be spinning, are
-// stopped for a moment, to read their registers.
+// Examines a process that hangs, and everything that belongs to it: its descendants, and its ancestors in the same
+// session. The first look uses /proc and stops nothing. Then threads that are proven to be stuck, or that may be
+// spinning, are stopped for a moment, to read their registers.
 #pragma once
 
 #include <cstddef>

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kMostReferences = 3;      // as many as a report names
 constexpr std::size_t kMostThreadsRead = 1000;  // a hostile process must not cost more time than a large honest one
 constexpr std::uint64_t kMostStackBytes = 256U << 10U;
-constexpr std::uint64_t kWaitBytes = 4096;  // how much of a waiting thread's stack its innermost functions use
+constexpr std::uint64_t kWaitBytes = 4096;  // the part of a waiting thread's stack that its innermost functions use
 
 // An absl::Mutex has one word. The word contains flags. If threads wait, the word also contains the address of the last
 // waiter's PerThreadSynch, which is abseil's record of that thread.
@@ -82,11 +82,12 @@ LockFamily find_family(const model::Stack& stack) {
   return LockFamily::kNone;
 }
 
-// Meant for a thread whose awaited lock, if it awaits one, is not known. `found`: a reference on the stack of the
-// thread. True if the thread may wait for a lock. The innermost frames of a frozen stack may be missing. Then the name
-// of the function that the referring frame called last shows whether this call takes a lock. If the stack has frames
-// inside of the referring frame, their calls are probably about another lock. So such a call counts only if its
-// function waits for a lock.
+// Called if the lock for which a thread waits is not known. The thread may also wait for no lock. `found`: a reference
+// to a lock on the stack of the thread. True if the thread may wait for a lock. The referring frame is the frame that
+// has the reference. In a frozen stack, the frames inside of the referring frame may be missing. Then the name of the
+// function that the referring frame called last shows whether this call takes a lock. If the stack has frames inside of
+// the referring frame, their calls are probably about another lock. So such a call counts only if its function waits
+// for a lock.
 bool is_taking_lock(const symbols::StackReference& found) {
   const std::string last_call(without_parameters(found.last_call));
   if (found.inner.frames.empty() && symbols::mentions_taking_lock(last_call)) return true;
@@ -124,9 +125,9 @@ std::optional<std::uint64_t> find_only_word(const std::vector<std::uint64_t>& ca
   return found;
 }
 
-// Finds the absl::Mutex for which the thread waits. The thread sleeps on a word in its own ThreadIdentity, which begins
-// with its PerThreadSynch. The word of the mutex contains flags and the address of the last waiter's ThreadIdentity.
-// This address is a multiple of 256.
+// Finds the absl::Mutex for which the thread waits. The thread sleeps on a word in its own ThreadIdentity. A
+// ThreadIdentity begins with a PerThreadSynch. The word of the mutex contains flags and the address of the last
+// waiter's ThreadIdentity. This address is a multiple of 256.
 std::optional<std::uint64_t> find_abseil_mutex(const image::Image& image, const image::Thread& thread,
                                                const StuckCall& call) {
   return find_only_word(words_of_wait(image, thread), [&](std::uint64_t word) {
@@ -346,7 +347,7 @@ std::optional<AwaitedLock> find_awaited_lock(const image::Image& image, const im
   }
   if (!address) return std::nullopt;
   AwaitedLock lock{family, *address, *address};
-  // A ReentrantLock begins with a word for its owner, which is a number that Rust gives to threads.
+  // A ReentrantLock begins with a word for its owner: the number that Rust gave to the owning thread.
   if (family == LockFamily::kRustMutex && is_in_reentrant_lock(call.stack)) lock.object -= sizeof(std::uint64_t);
   return lock;
 }

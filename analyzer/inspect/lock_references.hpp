@@ -1,7 +1,6 @@
-// Helps to explain a child that waits for a lock that does not record its holder: a lock of Rust, parking_lot or
-// abseil. The child's memory still has the stacks of the threads that its fork left behind. A stack that refers to the
-// lock belongs to a thread that may hold the lock. This is no proof, because a thread may refer to a lock without
-// holding it.
+// Helps to explain why a child waits for a lock of Rust, parking_lot or abseil. Such a lock does not record its holder.
+// But the child's memory still has the stacks of the threads that its fork left behind. If a stack refers to the lock,
+// its thread may hold the lock. This is no proof, because a thread may refer to a lock without holding it.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +12,7 @@
 
 namespace forksight::inspect {
 
-// Kinds of locks that record no owner. They are recognised by the names of the functions that take them.
+// Kinds of locks that record no owner. A kind is recognised by the names of the functions that take such locks.
 enum class LockFamily {
   kNone,
   kRustMutex,
@@ -37,9 +36,9 @@ struct AwaitedLock {
 std::optional<AwaitedLock> find_awaited_lock(const image::Image& image, const image::Thread& thread,
                                              const StuckCall& call);
 
-// The thread `waiting` of the process `child` sleeps for a lock, and `touch` is the record of this. Finds the threads
-// whose stacks refer to the lock, and adds these threads to `touch`. Searches the other threads of the child, and the
-// threads that `fork` left behind.
+// The thread `waiting` of the process `child` sleeps for a lock, and `touch` is the record of this wait. Finds the
+// threads whose stacks refer to the lock, and adds these threads to `touch`. Searches the other threads of the child,
+// and the threads that `fork` left behind.
 void add_lock_references(Scene& scene, std::size_t child, const image::Thread& waiting, const model::Fork& fork,
                          model::Touch& touch);
 

@@ -6,8 +6,8 @@ namespace forksight::inspect {
 
 namespace {
 
-// Finds, on the stack of the thread, a libc call that takes one of the locks for which `waiting` waits. Finds nothing
-// if the thread itself waits at the same futex word, because then it does not have the lock.
+// Finds on the stack of thread `tid` a libc call that takes one of the locks for which `waiting` waits. Finds nothing
+// if thread `tid` itself waits at the same futex word, because then it does not have the lock.
 StuckCall find_call_in_flight(Scene& scene, std::size_t subject, std::int32_t tid, const StuckCall& waiting) {
   const ThreadFacts& facts = scene.facts_of(subject, tid);
   if (waiting.word != 0 && facts.call.word == waiting.word) return {};
@@ -29,7 +29,7 @@ void touch_libc_call(Scene& scene, LostThreads& lost, model::Touch touch, const 
   model::CallInFlight flight;
   flight.call = call.libc_call;
   // The waiting thread itself may have the lock: a signal handler may have interrupted the thread inside of a function
-  // that takes the lock. The interrupted frames show that.
+  // that takes the lock. The interrupted frames show whether this is so.
   const auto& frames = scene.facts_of(touch.process, touch.tid).stack.frames;
   const auto handler = std::ranges::find(frames, model::kSignalFrame, &model::Frame::function);
   model::Stack interrupted;

@@ -28,8 +28,8 @@ bool has_thread(const image::Image& image, std::int32_t tid) {
   return thread != image.threads.end() && !thread->has_ended;
 }
 
-// True if the process lists `tid` as an ended thread. Only its first thread can be such a thread: the kernel lists it
-// until the last thread has ended.
+// True if the process lists `tid` as an ended thread. Only the first thread of the process can be such a thread: the
+// kernel lists the first thread until the last thread has ended.
 bool lists_as_ended(const image::Image& image, std::int32_t tid) {
   const auto thread = std::ranges::find(image.threads, tid, &image::Thread::tid);
   return thread != image.threads.end() && thread->has_ended;
@@ -64,8 +64,8 @@ struct Lost {
 };
 
 // Returns the fork that left the owner of a lock behind. A new thread gets a higher id than the threads before it. So
-// if `owner` is below the pid of the process that forked, the owner is a thread of an ancestor of that process, and an
-// earlier fork left it behind. The result is the latest fork by a process that may have had such a thread.
+// if `owner` is below the pid of the process that forked, the owner is a thread of an ancestor of that process. Then an
+// earlier fork left the owner behind. The result is the latest fork by a process that may have had such a thread.
 model::ForkId find_fork_of_owner(const Scene& scene, std::size_t child, std::int32_t owner, model::ForkId fork) {
   const image::Image& image = scene.subjects[child].image;
   if (image.own_pid() != image.pid) return fork;  // the process is in a pid namespace of its own
@@ -103,7 +103,8 @@ bool name_lost_owner(Scene& scene, LostThreads& threads, std::size_t child, cons
   lost.fork = owner.fork;
   lost.held.holder = owner.thread;
   lost.held.by_forking_thread = is_own;
-  // If the holder still holds the parent's copy of the lock, its present stack shows what it does with the lock.
+  // If the holder still holds the parent's copy of the lock, the holder's present stack shows what it does with the
+  // lock.
   const model::ProcessId parent = scene.model.forks[owner.fork].process;
   const auto in_parent = read_lock(scene.subjects[parent].image, kind, call.object);
   const std::int32_t tid = scene.model.threads[owner.thread].tid;
@@ -112,7 +113,7 @@ bool name_lost_owner(Scene& scene, LostThreads& threads, std::size_t child, cons
 }
 
 // True if `call` waits as a reader, and another thread of the child waits as a writer for the same lock. If a lock
-// prefers writers, readers also wait for a writer that waits.
+// prefers writers, readers also wait for a waiting writer.
 bool waits_behind_own_writer(const Scene& scene, std::size_t child, const StuckCall& call) {
   return call.kind == CallKind::kRwlockRead &&
          std::ranges::any_of(scene.subjects[child].image.threads, [&](const image::Thread& thread) {
@@ -155,8 +156,8 @@ std::optional<Lost> lost_lock(Scene& scene, LostThreads& threads, std::size_t ch
 }
 
 // Condition variables and barriers count their waiters. If the count is greater than the number of the child's own
-// waiters, the count includes lost threads. A thread of the parent that waits there now is taken for one of these lost
-// threads.
+// waiters, the count includes lost threads. If a thread of the parent waits for the object now, this thread is taken
+// for one of these lost threads.
 std::optional<model::Held> lost_waiters(Scene& scene, LostThreads& lost, std::size_t child, const StuckCall& call,
                                         const model::Fork& fork) {
   const image::Image& image = scene.subjects[child].image;
@@ -178,8 +179,8 @@ std::optional<model::Held> lost_waiters(Scene& scene, LostThreads& lost, std::si
     const bool waits = other.kind == (is_barrier ? CallKind::kBarrierWait : CallKind::kConditionWait);
     return waits && other.object == call.object;
   };
-  // If more threads of the parent wait there now than the object counted at the fork, it is not known which of them
-  // waited at the fork.
+  // If more threads of the parent wait for the object now than the object counted at the fork, it is not known which of
+  // them waited at the fork.
   const auto waiter = std::ranges::find_if(fork.lost_threads, is_waiting);
   const auto waiting = static_cast<std::uint32_t>(std::ranges::count_if(fork.lost_threads, is_waiting));
   if (waiter != fork.lost_threads.end() && waiting <= held.waiters) {

@@ -31,8 +31,8 @@ bool is_in_region(const Scene& scene, std::size_t child, const model::Fork& fork
   return mine != nullptr && theirs != nullptr && mine->module == theirs->module && mine->offset == theirs->offset;
 }
 
-// Adds the OpenMP runtimes of the child that make a new pool after a fork. The report names them, because a program
-// that uses such a runtime instead does not hang.
+// Adds the OpenMP runtimes of the child that make a new pool after a fork. The report names these runtimes, because a
+// program does not hang if it uses such a runtime instead of libgomp.
 void add_other_runtimes(Scene& scene, std::size_t child, model::Fork& fork) {
   for (const symbols::Module& module : scene.subjects[child].image.modules) {
     const model::Owner owner = model::find_owner_of_library(module.path);

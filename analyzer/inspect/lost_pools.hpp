@@ -1,4 +1,4 @@
-// Pools of threads that a fork left behind, and children that wait for them.
+// Finds pools of threads that a fork left behind, and children that wait for such a pool.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@ namespace forksight::inspect {
 // count.
 bool is_in_lost_pool(const StuckCall& call, const model::Fork& fork);
 
-// Finds out whether the child spins for a team. This happens if a BLAS library that is built with OpenMP starts a
-// region: the library spins in its own code until the other threads of the team come. Returns the path of the OpenMP
-// runtime; "" if the child does not spin like this.
+// Finds out whether the child spins because it waits for the threads of an OpenMP team. This happens if a BLAS library
+// that is built with OpenMP starts a region: the library spins in its own code until the other threads of the team
+// come. Returns the path of the OpenMP runtime; "" if the child does not spin like this.
 std::string find_runtime_of_blas(const Scene& scene, std::size_t child, const StuckCall& call, const model::Fork& fork);
 
 // Adds the touch of a child that waits for a team of the libgomp at `call.library`.

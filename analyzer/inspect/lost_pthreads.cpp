@@ -21,8 +21,8 @@ constexpr std::size_t kMostThreads = 100'000;
 // tid. Before glibc 2.34, a fork handler of libpthread changes the lists and erases the tids.
 constexpr abi::Versions kForksKnown{{2, 28}, {2, 43}};
 
-// How much of the end of each mapping is searched. A struct pthread is at the end of its thread's stack, and the kernel
-// may have merged the stack with the mapping behind it.
+// The number of bytes that are searched at the end of each mapping. A struct pthread is at the end of its thread's
+// stack. But the kernel may have merged the stack with the mapping that follows it.
 constexpr std::uint64_t kSearched = std::uint64_t{64} << 10U;
 
 template <class T>
@@ -37,8 +37,8 @@ bool is_code(const image::Image& image, std::uint64_t address) {
   return mapping != nullptr && mapping->executable;
 }
 
-// Finds the counter of forks of a glibc before 2.34. There, fork() reads the address of the counter from a pointer,
-// which libpthread sets when it is loaded:
+// Finds the counter of forks of a glibc before 2.34. In such a glibc, fork() reads the address of the counter from a
+// pointer. libpthread sets this pointer when libpthread is loaded. The code of fork():
 //   movq disp32(%rip), %REG; testq %REG, %REG; je ...; addq $4, (%REG)
 // nullopt: there is no such pointer, or it is null.
 std::optional<std::uint64_t> find_counter_of_libpthread(std::uint64_t function, const std::vector<std::byte>& code,

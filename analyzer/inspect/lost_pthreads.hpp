@@ -1,6 +1,6 @@
-// What the memory of a forked child shows of its fork: glibc counts forks, and the struct pthread of each lost thread
-// stays where it was. This knowledge is needed if the parent cannot be examined, or if threads of the parent have ended
-// since the fork.
+// Reads what the memory of a forked child shows of its fork. glibc counts forks, and the struct pthread of each lost
+// thread stays where it was. This knowledge is needed if the parent cannot be examined, or if threads of the parent
+// have ended since the fork.
 #pragma once
 
 #include <cstdint>
@@ -29,12 +29,12 @@ struct LostPthreads {
   std::vector<LostThread> threads;  // the threads that could be found, the eldest first
   bool is_known = false;            // the layout of the child's libc is known
   // All lost threads were found, and none had ended before the fork. False if the child has several threads now: a new
-  // thread may use the stack of a lost one.
+  // thread may use the stack of a lost thread.
   bool is_complete = false;
   bool first_forked = false;  // the first thread of the parent forked, so its tid is the parent's pid
   // Some struct pthreads have a tid although this process has no such thread. When a thread ends, the kernel erases its
-  // tid. With glibc 2.43 the thread does so itself. fork() erases the tids of all lost threads. So these struct
-  // pthreads belong to threads that were alive when _Fork() or clone() copied their process.
+  // tid. With glibc 2.43 the ending thread erases its own tid. fork() erases the tids of all lost threads. So these
+  // struct pthreads belong to threads that were alive when _Fork() or clone() copied their process.
   bool bypassed = false;
 };
 

@@ -21,7 +21,8 @@ std::optional<model::Held> find_lost_python_lock(Scene& scene, LostThreads& lost
     held.holder = lost.other_thread(fork);
   } else {
     held.holder = *owner;
-    // If the holder still holds the parent's copy of the lock, its present stack shows what it does with the lock.
+    // If the holder still holds the parent's copy of the lock, the holder's present stack shows what it does with the
+    // lock.
     constexpr std::uint64_t kOwner = 8;
     const auto now = scene.subjects[fork.process].image.memory->value<std::uint64_t>(call.object + kOwner);
     if (now == call.owner_pointer)

@@ -1,4 +1,4 @@
-// Finds locks of Python that another thread held at the fork, as far as the memory of the lock shows that.
+// Finds locks of Python that another thread held at the fork, as far as the memory of the lock shows the holder.
 #pragma once
 
 #include <optional>

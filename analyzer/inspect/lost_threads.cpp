@@ -6,7 +6,7 @@
 
 namespace forksight::inspect {
 
-// Adds a thread to the model, from what the child's memory still has of it.
+// Adds a thread to the model, from what the child's memory still has of the thread.
 model::ThreadId LostThreads::add(const model::Fork& fork, const LostThread& from) {
   const std::size_t child = *fork.child;
   const image::Image& image = scene_.subjects[child].image;
@@ -68,8 +68,8 @@ bool LostThreads::has_only_one_bypass(const model::Fork& fork, const LostPthread
 void LostThreads::add_of_absent_parent(model::Fork& fork) {
   const std::size_t child = *fork.child;
   const LostPthreads lost = find_lost_pthreads(scene_.subjects[child].image);
-  // The tid of the parent's first thread is the parent's pid. If the child is in a pid namespace of its own, that pid
-  // is not known there.
+  // The tid of the parent's first thread is the parent's pid. If the child is in a pid namespace of its own, the
+  // parent's pid in that namespace is not known.
   const bool is_contained = scene_.subjects[child].image.own_pid() != scene_.subjects[child].image.pid;
   ThreadFacts forking;
   forking.id = scene_.unknown_thread(fork.process);
@@ -97,8 +97,8 @@ model::ThreadId LostThreads::other_thread(const model::Fork& fork) {
 
 model::ThreadId LostThreads::add_lost_owner(std::int32_t tid, const model::Fork& fork) {
   const auto only = only_lost_.find(fork.process);
-  // A new thread gets a higher id than the threads before it: an id above the parent's own belongs to a thread of the
-  // parent.
+  // A new thread gets a higher id than the threads before it. So an id above the parent's pid belongs to a thread of
+  // the parent.
   const bool is_of_parent =
       !scene_.model.processes[fork.process].is_some_ancestor || tid > scene_.subjects[fork.process].image.pid;
   const bool is_only = only != only_lost_.end() && is_of_parent && scene_.model.threads[fork.forking_thread].tid != 0;

@@ -1,4 +1,4 @@
-// Finds the threads that a fork left behind and that are only known from the child's memory.
+// Finds the threads that a fork left behind and that only the child's memory still shows.
 #pragma once
 
 #include <cstdint>

@@ -53,7 +53,7 @@ bool is_guess(const Scene& scene, const model::Touch& touch) {
   return held.may_be_own || is_of_python || kind == model::LockKind::kSemaphore || kind == model::LockKind::kRwlockRead;
 }
 
-// If several threads of one process wait for the same lock, only the first of them is reported.
+// If several threads of one process wait for the same lock, only the wait of the first thread is reported.
 void drop_repeated(Scene& scene, std::size_t first_touch) {
   auto& touches = scene.model.touches;
   std::set<std::pair<model::TouchKind, std::uint64_t>> told;

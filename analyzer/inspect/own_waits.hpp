@@ -1,6 +1,6 @@
-// Waits of a child's threads for each other, and waits for objects that do not show which thread should end the wait.
-// The fork counts as the cause of a wait for such an object only if the child's memory proves it, or if nothing else
-// explains the hang.
+// Finds waits of a child's threads for each other. Also judges waits for objects that do not show which thread should
+// end the wait. The fork counts as the cause of a wait for such an object only if the child's memory proves it, or if
+// nothing else explains the hang.
 #pragma once
 
 #include <cstdint>

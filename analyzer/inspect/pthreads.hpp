@@ -1,4 +1,5 @@
-// What glibc keeps about its threads: pthread_self() is the address of a struct pthread, which has the thread's tid.
+// Reads what glibc keeps about its threads: pthread_self() is the address of a struct pthread, which has the thread's
+// tid.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,7 @@ std::int32_t find_forking_thread(const image::Image& child, std::uint64_t pointe
 
 // Sets `fs_base` of the first thread of `process`, if `fs_base` is not known because the thread was not stopped. The
 // value is learned from a forked child: the child's first thread has the struct pthread of the thread that forked. Does
-// nothing if another thread than the first one of `process` forked.
+// nothing if a thread other than the first one of `process` forked the child.
 void find_pointer_by_child(image::Image& process, const image::Image& child);
 
 // True if both run the same program, and most of their modules are mapped at the same addresses. Then one is a forked

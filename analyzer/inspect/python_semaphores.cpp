@@ -147,7 +147,7 @@ class HolderSearch {
     const image::Image& holder = scene_.subjects[holders.front()].image;
     const auto held = std::ranges::find_if(objects, [](const SemLock& one) { return one.count > 0; });
     const std::int32_t tid = tid_of_pointer(holder, held->thread);
-    if (tid == 0) return;  // the thread has ended, so none of the living threads holds it
+    if (tid == 0) return;  // the thread has ended, so none of the living threads holds the lock
     wait.semaphore_use = model::SemaphoreUse::kLockHeld;
     wait.wakers.push_back({holder.pid, tid, -1, model::kViaSemaphoreLock});
   }

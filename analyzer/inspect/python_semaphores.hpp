@@ -1,5 +1,6 @@
-// Who holds a lock of Python's multiprocessing. Such a lock is a POSIX semaphore in shared memory, which records no
-// owner. But each process has a Python object for it, which counts how often this process acquired and released it.
+// Finds out which thread holds a lock of Python's multiprocessing. Such a lock is a POSIX semaphore in shared memory,
+// which records no owner. But each process has a Python object for the lock. This object counts how often this process
+// acquired and released the lock.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +11,14 @@
 
 namespace forksight::inspect {
 
-// A SemLock object of CPython's Modules/_multiprocessing/semaphore.c, which is the same from 3.8 to 3.15, or of
-// billiard. On x86-64 its fields follow the pointer to its type: handle (8 bytes), last_tid (8), count (4),
-// maxvalue (4), kind (4).
+// A SemLock object of CPython (Modules/_multiprocessing/semaphore.c) or of billiard. It is the same from CPython 3.8 to
+// 3.15. On x86-64 its fields follow the pointer to its type: handle (8 bytes), last_tid (8), count (4), maxvalue (4),
+// kind (4).
 struct SemLock {
   std::uint64_t handle_address = 0;  // where the field `handle` is, in the process
-  std::uint64_t thread = 0;          // pthread_self() of the thread that acquired it last
-  // How often this process acquired the semaphore since it was forked, minus how often it released it.
+  std::uint64_t thread = 0;          // pthread_self() of the thread that acquired the semaphore last
+  // How often this process acquired the semaphore since the process was forked, minus how often it released the
+  // semaphore.
   std::int32_t count = 0;
   // The object is an RLock, or a semaphore with at most one unit, so at most one process can have it.
   bool is_lock = false;
@@ -29,8 +31,8 @@ std::optional<SemLock> find_sem_lock(const image::Image& image, std::uint64_t se
                                      std::uint64_t& budget);
 
 // Looks at the waits for semaphores of multiprocessing that are proven never to end. Sets `semaphore_use` of such a
-// wait, if the Python objects of the processes show it. If one process holds the semaphore as a lock, adds the holder
-// to the wakers of the wait.
+// wait, if the Python objects of the processes show this use. If one process holds the semaphore as a lock, adds the
+// holder to the wakers of the wait.
 void find_semaphore_holders(Scene& scene);
 
 }  // namespace forksight::inspect

@@ -47,8 +47,9 @@ void PythonStacks::splice_lines(std::size_t subject, model::Wait& wait) const {
   if (own != nullptr) model::splice_python(wait.stack, own->stack);
 }
 
-// A parked thread sleeps in a semaphore of its own. The semaphore does not show what the thread waits for, but the
-// entry that CPython keeps beside the semaphore does. So `call` gets the object from that entry.
+// A thread that waits for a lock of CPython may sleep in a semaphore of its own (python_locks.hpp). The semaphore does
+// not show what the thread waits for, but the entry that CPython keeps next to the semaphore shows this. So `call` gets
+// the object from that entry.
 void PythonStacks::note_parked_place(std::size_t subject, StuckCall& call) const {
   const auto layout = layouts_.find(subject);
   if (layout == layouts_.end() || call.kind != CallKind::kSemaphore) return;

@@ -1,4 +1,4 @@
-// Python's own stacks of the processes, read from their memory and inserted into the native stacks.
+// Reads the Python stacks of the processes from their memory, and inserts these stacks into the native stacks.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
-// What the parts of build_model share: the processes to be explained, the model that they become, and the facts about
-// each of their threads.
+// The data that the parts of build_model share: the processes to be explained, the model that they become, and the
+// facts about each of their threads.
 #pragma once
 
 #include <cstdint>

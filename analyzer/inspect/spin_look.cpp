@@ -69,8 +69,8 @@ std::uint64_t read_runtime_ns(std::int32_t pid, std::int32_t tid) {
 }
 
 // A thread that is ready to run but gets no processor keeps its locks. The threads that wait for these locks then stay
-// in place, but they are not stuck. So each thread of the process that is ready to run must have got processor time
-// during the looks.
+// in place, but these threads are not stuck. So each thread of the process that is ready to run must have got processor
+// time during the looks.
 class Turns {
  public:
   explicit Turns(std::int32_t pid) : pid_(pid) { note(); }
@@ -163,8 +163,8 @@ class Looks {
     return spinner.word == 0 ? std::nullopt : memory_.value<std::uint32_t>(spinner.word);
   }
 
-  // Stops the thread for a moment and notes where it is. If the thread has hardly run since the last look, it could not
-  // have left its place, so the look does not count.
+  // Stops the thread for a moment and notes its place in the code. If the thread has hardly run since the last look, it
+  // could not have left its place, so the look does not count.
   void stop(Seen& seen) {
     const std::uint64_t ran = read_runtime_ns(copy_.pid, seen.spinner.tid);
     if (ran < seen.ran_ns + kProgress_ns) return;
@@ -175,7 +175,7 @@ class Looks {
     copy_.threads = {thread};
     image::stop_and_read_registers(copy_, std::array{thread.tid});
     const image::Thread& stopped = copy_.threads.front();
-    if (!stopped.registers) return;  // it did not get a processor in time to stop
+    if (!stopped.registers) return;  // the thread did not get a processor in time to stop
     ++seen.looks;
     const bool gives_way = stopped.call && stopped.call->number == SYS_sched_yield;
     if (stopped.call && !gives_way) {

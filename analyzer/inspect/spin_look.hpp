@@ -1,4 +1,4 @@
-// A closer look at running threads, to distinguish spinning from work.
+// Examines running threads more closely, to distinguish spinning from work.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace forksight::inspect {
 
 struct Spinner {
   std::int32_t tid = 0;
-  std::uint64_t word = 0;  // the lock for which it seems to spin; 0: none
+  std::uint64_t word = 0;  // the lock for which the thread seems to spin; 0: none
 };
 
 // True if one of the threads seems to spin for ever. Each thread is stopped for a moment a dozen times. Each time the

@@ -1,4 +1,4 @@
-// Finds what a std::thread was to run, in the memory of a process that no longer has the thread.
+// Finds the function that a std::thread ran, in the memory of a process that no longer has the thread.
 #pragma once
 
 #include <cstdint>

@@ -41,7 +41,8 @@ bool is_futex_wait(const proc::Syscall& call) {
 }
 
 // Returns the address of the object that a futex word is part of; 0: not known. Some objects have two words on which
-// threads sleep. The objects are aligned to 8 bytes, so the address of the word shows which of the two it is.
+// threads sleep. The objects are aligned to 8 bytes, so the address of the word shows whether it is the first or the
+// second word.
 std::uint64_t object_of(CallKind kind, std::uint64_t word, std::uint32_t value, const abi::Libc& libc) {
   constexpr std::uint64_t kWord = sizeof(std::uint32_t);
   const std::uint64_t second = word % 8 == 0 ? 0 : kWord;  // the second of two words
@@ -106,8 +107,8 @@ auto find_call(const model::Stack& stack, std::initializer_list<std::string_view
   });
 }
 
-// True if an atfork handler runs: then the stack has a frame inside of fork() that is not of libc. If only frames of
-// libc are there, the result is false, because fork() itself always ends.
+// True if an atfork handler runs: then the stack has a frame inside of fork() that is not of libc. If all frames inside
+// of fork() belong to libc, the result is false, because fork() itself always ends.
 bool is_in_fork_handler(const model::Stack& stack) {
   const auto fork = find_call(stack, {"fork", "libc_fork", "run_prefork_handlers", "run_postfork_handlers"});
   if (fork == stack.frames.end()) return false;
@@ -115,7 +116,7 @@ bool is_in_fork_handler(const model::Stack& stack) {
 }
 
 // Drops the frames inside of a parallel region, so that the stack begins where the program entered the region. This
-// matters for a barrier, because the code of the region itself calls it.
+// matters for a barrier, because the code of the region itself calls the barrier.
 void drop_region_body(model::Stack& stack) {
   auto& frames = stack.frames;
   if (frames.empty() || frames.front().function.find("._omp_fn.") == std::string::npos) return;

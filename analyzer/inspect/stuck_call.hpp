@@ -37,13 +37,13 @@ using CalleeOf = std::function<std::string(const model::Frame& caller)>;
 CalleeOf make_callee_of(const image::Image& image, symbols::Symbolizer& symbolizer);
 
 // Finds the call that a thread is in, from its stack and its system call. For a thread that spins, the registers are
-// needed, because it is in no system call. If no call is recognised, the kind is kUnknown.
+// needed, because such a thread is in no system call. If no call is recognised, the kind is kUnknown.
 StuckCall recognise(const image::Thread& thread, const model::Stack& stack, const CalleeOf& callee_of,
                     const abi::Libc& libc);
 
 // Searches the whole stack for a call of a libc function that takes locks which fork() does not reset. If there are
-// several such calls, returns the outermost one, because it holds its locks during the calls that it makes. If there is
-// none, the locks are 0.
+// several such calls, returns the outermost one, because its function holds the locks during the inner calls. If there
+// is none, the locks are 0.
 StuckCall recognise_outer_libc_call(const model::Stack& stack, const CalleeOf& callee_of);
 
 }  // namespace forksight::inspect

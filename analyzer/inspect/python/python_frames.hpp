@@ -1,6 +1,7 @@
-// Python lines of all threads of a process that is alive or in a core, for CPython 3.9 to 3.15. The lines are read from
-// the memory of the process. Nothing is executed in the process, and no part of its code needs to work. All of its
-// memory is hostile input: whatever it contains, the time and memory that reading takes are bounded.
+// Reads the lines of Python that the threads of a process run, for CPython 3.9 to 3.15. The process is alive or in a
+// core. The lines are read from the memory of the process. Nothing is executed in the process, and no part of its code
+// needs to work. All of its memory is hostile input: whatever it contains, the time and memory that reading takes are
+// bounded.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +34,7 @@ struct PythonThread {
 std::vector<PythonThread> read_python_threads(const image::Image& image, symbols::Symbolizer& symbols,
                                               std::vector<std::string>& limits);
 
-// The same for an interpreter that find_python() has found.
+// Does the same for an interpreter that find_python() has found.
 std::vector<PythonThread> read_python_threads(const image::Image& image, const PythonInterpreter& python,
                                               std::vector<std::string>& limits);
 

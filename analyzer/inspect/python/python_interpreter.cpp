@@ -51,7 +51,7 @@ std::optional<Version> find_version(const image::Image& image, symbols::Symboliz
   }
   if (const auto minor = python_minor_of_file(host)) return Version{*minor};
   // The interpreter is linked into the program, whose name does not show the version. The file names of extension
-  // modules show it, except those that work with any version.
+  // modules show the version, except the names of modules that work with any version.
   for (const symbols::Module& module : image.modules) {
     if (model::base_name(module.path).find(kExtension) == std::string_view::npos) continue;
     if (const auto minor = python_minor_of_file(module.path)) return Version{*minor};

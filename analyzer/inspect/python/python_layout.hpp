@@ -19,7 +19,7 @@ enum class PythonLines {
   kLocations,  // 3.11 and later: co_linetable with columns
 };
 
-// Most members are offsets in the struct that the comment above them names. The comment behind a member says what is at
+// Most members are offsets in the struct that the comment above them names. The comment after a member says what is at
 // the offset. "or 0" in that comment means: the offset is 0 if this version has no such member.
 struct PythonLayout {
   int minor = 0;
@@ -82,9 +82,9 @@ struct PythonLayout {
 // Returns the layout of a release of CPython 3.9 to 3.12. nullopt: another version.
 std::optional<PythonLayout> known_python_layout(int minor);
 
-// Reads the layout of CPython 3.13 to 3.15 from the table _Py_DebugOffsets, with which these versions describe it. The
-// table is at the start of _PyRuntime. nullopt: there is no such table, it belongs to another version, or it contains
-// an impossible offset.
+// Reads the layout of CPython 3.13 to 3.15. In these versions, the table _Py_DebugOffsets at the start of _PyRuntime
+// describes the layout. nullopt: there is no such table, the table belongs to another version, or it contains an
+// impossible offset.
 std::optional<PythonLayout> read_python_layout(const image::Memory& memory, std::uint64_t runtime);
 
 }  // namespace forksight::inspect
