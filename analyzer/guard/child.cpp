@@ -69,7 +69,7 @@ constexpr std::chrono::milliseconds kShortPatience{100};
 constexpr int kFailed = 3;
 
 bool g_has_abandoned = false;
-// True if this process, or the next one, starts another child if the work on one file ends this child.
+// True if the parent starts another child when the work on one file ends the present child.
 bool g_may_try_again = false;
 
 struct Pipe {
@@ -87,7 +87,7 @@ int move_up(int fd) {
   return copy;
 }
 
-// Calls move_up() for both ends. If that fails for one end, closes both.
+// Calls move_up() for both ends. If move_up() fails for one end, closes both ends.
 bool move_up(int (&ends)[2]) {
   for (int& end : ends) end = move_up(end);
   if (ends[0] >= 0 && ends[1] >= 0) return true;
@@ -114,8 +114,8 @@ void close_pipe(const Pipe& pipe) {
 
 void say(const char* what) { fmt::print(stderr, "forksight: error: {}\n", what); }
 
-// Limits the memory of this process to kMaxReaderBytes more than the process has now. With a sanitizer, the process has
-// terabytes from its start.
+// Limits the memory of this process to kMaxReaderBytes more than the process has now. The limit is relative, because
+// with a sanitizer the process has terabytes from its start.
 void limit_memory() {
   constexpr std::uint64_t kKilo = 1024;
   const std::string status = proc::read_file("/proc/self/status").text;
@@ -199,8 +199,8 @@ std::optional<Opener> start_opener(bool examines_processes) {
   if (pid == 0) {
     end_with(parent);
     keep_only(-1, -1, ends[1]);
-    // The child gets the signals of the terminal, too. The opener ignores these signals, because the opener must not
-    // end before the child.
+    // The terminal sends these signals to the opener and to the child. The opener ignores the signals, because the
+    // opener must not end before the child.
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::signal(signal, SIG_IGN);
     (void)proc::give_up_changing({});
     raise_descriptor_limit();
@@ -247,7 +247,8 @@ std::optional<Opener> start_opener(bool examines_processes) {
   ::_exit(status);
 }
 
-// Appends what can be read now. Returns false if there is nothing, or if the other end is closed.
+// Appends to `text` what can be read from `fd` now. Returns false if nothing can be read, or if the other end is
+// closed.
 bool drain(int fd, std::string& text) {
   std::array<char, 1U << 13U> piece;  // small, because the limit of the stack may be low
   const ssize_t got = ::read(fd, piece.data(), piece.size());
@@ -263,7 +264,7 @@ class Watcher {
   struct End {
     std::optional<int> status;                  // as wait(2) returns it; nullopt: the child has not ended
     std::vector<files::DeadPlace> dead_places;  // the places at which calls for files block the child
-    std::string costly_file;                    // the file on which the child works for too long, or failed
+    std::string costly_file;                    // the file on which the child worked for too long, or failed
     Failure failure = Failure::kNone;
     std::string out;
     bool is_output_refused = false;
@@ -303,7 +304,7 @@ class Watcher {
   }
 
  private:
-  // True if the child has ended in a way in which the work on a file may end it.
+  // True if the work on a file may be the reason why the child has ended.
   bool has_failed(int status) const {
     if (killed_at_) return false;
     if (WIFEXITED(status)) return WEXITSTATUS(status) == kFailed;
@@ -334,7 +335,8 @@ class Watcher {
     return is_open;
   }
 
-  // Sends the child the signal that next_signal() returns now. Returns false if not even SIGKILL has ended the child.
+  // Sends the child the signal that next_signal() returns now. Returns false if the child still lives some time after
+  // SIGKILL.
   bool send_signal(Clock::time_point now) {
     if (killed_at_) return now - *killed_at_ < kPace;
     const int signal = options_.next_signal ? options_.next_signal() : 0;

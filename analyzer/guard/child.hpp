@@ -1,4 +1,4 @@
-// A child process that reads what strangers control, so that this data can neither block nor crash the command. A file
+// A child process reads the data that other users control. So this data can neither block nor crash the command. A file
 // of another user may be on a file system that does not answer. A call for such a file blocks in the kernel, and not
 // even SIGKILL can end the call. If a call blocks, this process abandons the child and notes the file system as dead
 // (files/dead_places.hpp). Then this process starts another child, whose answer lacks only the data of that file
@@ -45,8 +45,8 @@ enum class Failure {
   kUnending,  // a signal should have ended the child, but did not
   kLate,      // the limit has passed
   kTooMuch,   // the standard output has more than Options::most_output bytes
-  // File systems do not answer. Either a child was blocked although it did not use these file systems, or there are too
-  // many such file systems.
+  // File systems do not answer. Either a child was blocked at a file system that was already noted as dead, or there
+  // are too many dead file systems.
   kDeadPlace,
 };
 

@@ -47,7 +47,7 @@ Reply give(files::Descriptor file) {
   return reply;
 }
 
-// Removes a leading number and the "/" after it from a path. False if the path does not begin like that.
+// Removes a leading number and the "/" after it from a path. False if the path does not begin with a number and "/".
 bool take_number(std::string_view& path) {
   const std::size_t end = path.find_first_not_of("0123456789");
   if (end == 0 || end == std::string_view::npos || path[end] != '/') return false;
@@ -82,7 +82,7 @@ bool is_file_entry(std::string_view entry) {
 
 bool is_descriptor_entry(std::string_view entry) { return take(entry, "fd/") && is_word(entry); }
 
-// Entries that lead to a file which the process has opened or mapped.
+// True for entries that lead to a file that the process has opened or mapped.
 bool is_file_link(std::string_view entry) {
   if (entry == "exe" || is_descriptor_entry(entry)) return true;
   return take(entry, "map_files/") && !entry.empty() && entry.find('/') == std::string_view::npos;
@@ -113,7 +113,7 @@ Reply give_link(const std::string& path) {
   return reply;
 }
 
-// Adds a line to the reply. False if there is no room for it.
+// Adds a line to the reply. False if there is no room for the line.
 bool add_line(Reply& reply, std::string_view line) {
   if (reply.bytes.size() + line.size() + 1 > files::kMaxReplyText) return false;
   reply.bytes += line;
@@ -121,8 +121,8 @@ bool add_line(Reply& reply, std::string_view line) {
   return true;
 }
 
-// Lists a folder for the first of several replies, and keeps the list for the others. The folder of a process with a
-// million descriptors would otherwise be listed some hundred times.
+// Lists a folder for the first of several replies, and keeps the list for the other replies. The folder of a process
+// with a million descriptors would otherwise be listed some hundred times.
 const proc::ListedNumbers& list_once(const std::string& folder, std::int32_t first) {
   static std::string kept_folder;
   static proc::ListedNumbers kept;
@@ -171,7 +171,7 @@ Reply give_status(const std::string& path) {
   return reply;
 }
 
-// Opens a folder. Below the named folder, follows no links: a stranger may have made such a link, and it may lead
+// Opens a folder. Below the named folder, follows no links: a stranger may have made such a link, and the link may lead
 // anywhere.
 files::Descriptor open_below(const files::NamedPlace& place) {
   constexpr int kPlace = O_PATH | O_DIRECTORY | O_CLOEXEC;
@@ -197,7 +197,8 @@ Reply give_folder(const std::string& path) {
   return refuse(error);
 }
 
-// True for programs, libraries and debug files. A core is the memory of a process, so it may contain secrets.
+// True for programs, libraries and debug files. False for a core, because a core is the memory of a process and may
+// contain secrets.
 bool is_code(int fd) {
   Elf64_Ehdr header{};
   static_assert(offsetof(Elf64_Ehdr, e_type) == offsetof(Elf32_Ehdr, e_type));
@@ -258,7 +259,7 @@ Reply grant_if_readable(const Request& request) {
 
 }  // namespace
 
-// If something could not be read, the process that asks must learn this. Otherwise that process would take an
+// If something could not be read, the process that asks must learn of the failure. Otherwise that process would take an
 // incomplete list for a complete list.
 Reply grant(const Request& request) {
   const std::uint64_t failures = proc::count_failures();
@@ -299,7 +300,8 @@ bool answer(int socket, std::span<const Request> requests, bool examines_process
     message.add(std::move(reply));
   }
   if (files::send_message(socket, message.bytes(), message.descriptors())) return true;
-  // The kernel limits how many descriptors of a user are in messages that nobody has received.
+  // The kernel limits how many descriptors of a user are in messages that nobody has received. At this limit, only the
+  // first request is answered.
   if (errno != ETOOMANYREFS) return false;
   if (requests.size() > 1) return answer(socket, requests.first(1), examines_processes);
   files::ReplyMessage refusal;
@@ -310,7 +312,7 @@ bool answer(int socket, std::span<const Request> requests, bool examines_process
 }  // namespace
 
 void serve_requests(int socket, bool examines_processes) {
-  // A message with one request may have kMaxRequestBytes, and the size of the request in front.
+  // A message with one request may have kMaxRequestBytes, and before them the size of the request.
   std::vector<char> room(files::kMaxRequestBytes + sizeof(std::uint32_t));
   for (;;) {
     std::vector<files::Descriptor> unwanted;

@@ -9,7 +9,7 @@ namespace forksight::guard {
 
 // Grants or refuses one request. It grants
 // - a file of /proc/PID or /proc/PID/task/TID, but nothing behind the links root and cwd of these folders;
-// - the text of a link there, and the system calls of all threads of a process;
+// - the text of a link in these folders, and the system calls of all threads of a process;
 // - what stat(2) says about any file;
 // - a regular file, or a folder, that the caller has named (files::name_path()), or that is below a named folder. Below
 //   a named folder, links to folders are not followed, and a link to a file is followed only if the owner of the link

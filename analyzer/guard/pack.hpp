@@ -16,7 +16,7 @@ std::string pack(const model::Model& model);
 // nullopt: the bytes are no model.
 std::optional<model::Model> unpack(std::string_view bytes);
 
-// True if each id in the model is the index of something that exists.
+// True if each id in the model is a valid index.
 bool are_ids_valid(const model::Model& model);
 
 }  // namespace forksight::guard

@@ -1,4 +1,4 @@
-// Reads a model in a child process. For commands that go on afterwards: `run` and `ci`.
+// Reads a model in a child process. The commands `run` and `ci` use this, because they continue after the reading.
 #pragma once
 
 #include <chrono>
@@ -18,9 +18,9 @@ using ReadModel = std::function<Result<model::Model>(const files::Reader&)>;
 struct ReadOptions {
   std::chrono::steady_clock::duration limit = files::kLongestReading;
   std::size_t most_bytes = std::size_t{512} << 20U;  // the most bytes that the answer may have
-  // The work examines descendants of this process. If the kernel lets only an ancestor examine them, a child cannot do
-  // the work, and this process does the work itself. This happens only if this process lacks CAP_SYS_PTRACE. So this
-  // process has no rights that the owner of the descendants lacks.
+  // The work examines descendants of this process. If the kernel lets only an ancestor examine the descendants, a child
+  // cannot do the work, and this process does the work itself. This happens only if this process lacks CAP_SYS_PTRACE.
+  // So this process has no rights that the owner of the descendants lacks.
   bool needs_ancestor = false;
 };
 
