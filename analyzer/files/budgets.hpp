@@ -38,9 +38,9 @@ inline constexpr std::chrono::milliseconds kCostOfFailure{1500};
 // The memory that the work on programs, libraries and debug files may take, besides three times the size of these files
 // and twice the size of their unpacked sections.
 inline constexpr std::uint64_t kMaxFileWorkBytes = std::uint64_t{256} << 20U;
-// Programs and libraries that are too costly and are read only in part. With more of them, the command gives up.
+// Programs and libraries that are too costly and are read only in part. With more such files, the command gives up.
 inline constexpr std::size_t kMaxCostlyFiles = 6;
-// File systems that do not answer and are left out. With more of them, the command gives up.
+// File systems that do not answer and are left out. With more such file systems, the command gives up.
 inline constexpr std::size_t kMaxDeadPlaces = 4;
 // How long `run` waits until it knows which libc a process has. Without the answer, `run` proves less.
 inline constexpr std::chrono::seconds kLongestLibcReading{10};
@@ -75,8 +75,8 @@ inline constexpr std::uint64_t kMaxDebugFileBytes = std::uint64_t{16} << 30U;
 inline constexpr std::uint64_t kMaxUnpackedBytes = std::uint64_t{512} << 20U;
 // The unpacked size of the compressed sections of all debug files together, in one run of the command.
 inline constexpr std::uint64_t kMaxUnpackedBytesOfRun = std::uint64_t{2} << 30U;
-// The unpacked size of a packed symbol table (.gnu_debugdata). In the files of distributions, it has at most a few
-// megabytes.
+// The unpacked size of a packed symbol table (.gnu_debugdata). In the files of distributions, such a table has at most
+// a few megabytes.
 inline constexpr std::uint64_t kMaxMiniDebugBytes = std::uint64_t{64} << 20U;
 // The unpacked size of all packed symbol tables together, in one run of the command.
 inline constexpr std::uint64_t kMaxMiniDebugBytesOfRun = std::uint64_t{256} << 20U;
@@ -88,7 +88,7 @@ inline constexpr std::uint64_t kMaxSectionNameBytes = std::uint64_t{16} << 20U;
 // The size of all notes of a program or library together. The notes in its section headers and those in its program
 // headers are summed separately. Honest programs have some hundred bytes of notes.
 inline constexpr std::uint64_t kMaxNoteBytes = std::uint64_t{4} << 20U;
-// Call frame information of one file (.eh_frame, .debug_frame). Libraries of 1 GB have up to 60 MB of it.
+// Call frame information of one file (.eh_frame, .debug_frame). Libraries of 1 GB have up to 60 MB of this information.
 inline constexpr std::uint64_t kMaxFrameBytes = std::uint64_t{192} << 20U;
 // The index from addresses to units (.debug_aranges), which libdw reads as a whole.
 inline constexpr std::uint64_t kMaxAddressIndexBytes = std::uint64_t{64} << 20U;

@@ -25,9 +25,10 @@ namespace {
 
 constexpr std::size_t kMaxPath = 4096;
 
-// Two processes share it. The reading process may be under foreign control, so the other one checks what it reads.
+// The reading process shares this memory with its parent. The reading process may run foreign code, so the parent
+// checks what it reads from the memory.
 struct Shared {
-  std::atomic<std::uint64_t> version;  // odd while the reading process changes it
+  std::atomic<std::uint64_t> version;  // odd while the reading process changes this struct
   std::atomic<std::int64_t> cpu_ms;
   std::atomic<std::int64_t> all_cpu_ms;
   std::array<char, kMaxPath> path;  // "": no work
@@ -44,7 +45,8 @@ std::int64_t g_seen_ms = 0;    // what the parent has seen of the time of the cu
 
 std::uint64_t g_allowed_bytes = kMaxFileWorkBytes;
 
-// The memory that counts for RLIMIT_DATA; nullopt: not known. /proc/self/statm has it as the sixth number, in pages.
+// The memory that counts for RLIMIT_DATA; nullopt: not known. The sixth number in /proc/self/statm is this memory, in
+// pages.
 std::optional<std::uint64_t> data_bytes() {
   static const int kStatm = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
   std::array<char, 128> text{};
@@ -60,7 +62,7 @@ std::optional<std::uint64_t> data_bytes() {
   return std::strtoull(at, nullptr, 10) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-// `most`: how much more memory this process may take; nullopt: as much as it may allow itself.
+// `most`: how much more memory this process may take; nullopt: as much as its hard limit allows.
 void limit_data(std::optional<std::uint64_t> most) {
   struct rlimit now {};
   if (::getrlimit(RLIMIT_DATA, &now) != 0) return;

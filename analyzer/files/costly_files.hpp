@@ -15,8 +15,8 @@ namespace forksight::files {
 
 enum class ReadLimit {
   kNone,
-  kNoDebug,   // its debug information is not read
-  kNoFrames,  // its call frame information is not read either
+  kNoDebug,   // the debug information of the file is not read
+  kNoFrames,  // the call frame information of the file is not read either
   kNotRead,   // the file is not read at all
 };
 
@@ -33,12 +33,12 @@ bool lower_read_limit(const std::string& path);
 // Forgets the time that the work on files has taken. Called before the command starts the first child for a task.
 void begin_work();
 
-// Makes the memory in which the child says what it works on. Call it before the child is made.
+// Makes the memory through which the child tells its parent what it works on. Call this before the child is made.
 void share_work();
 // Called by the child. Without this call, the objects FileWork do nothing.
 void announce_work();
-// The file that the child works on; "": none. `cpu_ms`: the processor time of the child when it began this work, less
-// the time that it has used for this file before.
+// The file that the child works on; "": none. `cpu_ms`: the processor time of the child when the child began this work,
+// less the time that the child has used for this file before.
 struct CurrentWork {
   std::string path;
   std::int64_t cpu_ms = 0;
@@ -49,12 +49,12 @@ CurrentWork current_work();
 // Returns the file on which the child works for too long; "" if it works on none for too long.
 std::string find_costly_file(pid_t child);
 
-// Allows this process to use more memory while it works on files: a multiple of the size of a file that it reads.
-// `unpacked`: the bytes of compressed sections.
+// Allows this process to use more memory while it works on files: a multiple of the size of a file that it reads. `fd`:
+// the file. `unpacked`: the bytes of compressed sections.
 void allow_memory_for(int fd, std::uint64_t unpacked);
 
 // Says that this process works on a file, as long as the object lives. Limits the memory of that work. If an exception
-// ends the work, the file stays named: then it is the cause.
+// ends the work, the file stays named, because the work on this file was the cause.
 class FileWork {
  public:
   explicit FileWork(const std::string& path);

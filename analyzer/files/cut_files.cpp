@@ -19,7 +19,7 @@ void replace_page(int signal, siginfo_t* info, void*) {
   const int error = errno;
   const std::uintptr_t size = g_page_bytes;
   const std::uintptr_t page = reinterpret_cast<std::uintptr_t>(info->si_addr) & ~(size - 1);
-  // BUS_ADRERR: the page is behind the end of the mapped file. Anything else is a fault of this program.
+  // BUS_ADRERR: the page is after the end of the mapped file. Anything else is a fault of this program.
   const bool is_cut =
       info->si_code == BUS_ADRERR && ::mmap(reinterpret_cast<void*>(page), size, PROT_READ | PROT_WRITE,
                                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;

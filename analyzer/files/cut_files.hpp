@@ -1,6 +1,6 @@
 // Handles files that become shorter while forksight has them mapped. libelf maps the files that it reads, and the owner
-// of a file may cut it at any time. Without a handler, the next read of a missing page ends forksight with SIGBUS.
-// forksight could read whole libraries into memory instead, but that would make `why` several times slower.
+// of a file may cut the file at any time. Without a handler, the next read of a missing page ends forksight with
+// SIGBUS. forksight could read whole libraries into memory instead, but that would make `why` several times slower.
 #pragma once
 
 namespace forksight::files {

@@ -32,7 +32,6 @@ bool is_below(std::string_view path, std::string_view folder) {
   return path.size() == folder.size() || folder == "/" || path[folder.size()] == '/';
 }
 
-// Returns the end of the component that begins at `start`.
 std::size_t end_of_component(std::string_view path, std::size_t start) {
   return std::min(path.find('/', start), path.size());
 }

@@ -77,7 +77,7 @@ std::optional<FileKey> key_of(int fd, struct stat& status) {
 DebugVerdict charge_mini_debug(int fd, const ElfSection& section, const std::string& shown) {
   static std::mutex mutex;
   static std::uint64_t spent = 0;
-  // A file may have several sections of that name.
+  // A file may have several sections with the name .gnu_debugdata.
   static std::map<std::pair<FileKey, std::uint64_t>, DebugVerdict> known;
   struct stat status {};
   const auto key = key_of(fd, status);

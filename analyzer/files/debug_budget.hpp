@@ -18,7 +18,7 @@ struct DebugVerdict {
 // another name. `is_separate`: the file contains only debug information, so the size of the whole file is limited, too.
 DebugVerdict charge_debug_file(int fd, const ElfTables& tables, const std::string& shown, bool is_separate);
 
-// The same for the symbol table in .gnu_debugdata.
+// Does the same for the symbol table in .gnu_debugdata.
 DebugVerdict charge_mini_debug(int fd, const ElfSection& section, const std::string& shown);
 
 // Returns the size in words, such as "6.4 GB".

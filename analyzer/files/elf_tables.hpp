@@ -36,7 +36,7 @@ struct ElfTables {
 
 // Reads the tables of the file. An error says why the file cannot be read within the budgets, as the end of a sentence
 // about the file. Only a 64-bit ELF file of this byte order is accepted. libdw would also accept an archive, and unpack
-// it.
+// the archive.
 Result<ElfTables> read_tables(int fd);
 
 // Reads the build-id from the notes of the file. Empty: the file has no build-id.

@@ -1,6 +1,6 @@
-// The files and folders that the caller of the command has named: cores, traces, the folder of a run, queues. If root
-// runs forksight, the opener (guard/opener.hpp) opens these files whatever they contain. The opener opens another file
-// only if it is a program, a library, a debug file or a queue.
+// Keeps the paths of the files and folders that the caller of the command has named: cores, traces, the folder of a
+// run, queues. If root runs forksight, the opener (guard/opener.hpp) opens these files whatever they contain. The
+// opener opens another file only if it is a program, a library, a debug file or a queue.
 #pragma once
 
 #include <string>

@@ -175,7 +175,7 @@ Descriptor open_place(const std::string& path, Walker& walker) {
   Descriptor top(::open("/", kPlace | O_DIRECTORY));
   if (!top) return {};
   Descriptor walked = open_within(std::move(top), whole, walker);
-  // A link of root in /dev may lead to a link in /proc, which open_within() refuses.
+  // open_within() refuses links in /proc. But a link of root in /dev, such as /dev/stdin, may lead to such a link.
   return walked || errno != ELOOP || walker.is_checked() ? std::move(walked) : std::move(direct);
 }
 
@@ -198,7 +198,7 @@ int open_again(int place, const std::string& path, const struct stat& status) {
 }
 
 // True for /proc/17/exe and a path like /proc/17/map_files/7f00-7f10. Such a link always leads to the mapped file. On
-// overlayfs and btrfs, the numbers in /proc/PID/maps do not show this.
+// overlayfs and btrfs, the numbers in /proc/PID/maps do not show which file is mapped.
 bool is_mapped_link(std::string_view path) {
   constexpr std::string_view kProc = "/proc/";
   if (!path.starts_with(kProc)) return false;

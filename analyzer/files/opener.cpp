@@ -240,7 +240,7 @@ bool send_message(int socket, std::string_view bytes, std::span<const int> descr
 }
 
 std::vector<Reply> ask_opener(std::span<const Request> requests) {
-  // A message may have more bytes only if it has a single request. The limits keep the message below the size of the
+  // A message with more than kManyBytes has a single request. The limits keep the message below the size of the
   // socket's buffer.
   constexpr std::size_t kManyBytes = std::size_t{32} << 10U;
   constexpr std::size_t kMany = 128;
@@ -288,7 +288,7 @@ DIR* open_folder(const std::string& folder, Wish wish) {
   Reply reply = ask_opener(wish, folder);
   errno = reply.error;
   DIR* const opened = reply.file ? ::fdopendir(reply.file.get()) : nullptr;
-  if (opened != nullptr) (void)reply.file.release();  // closedir() closes it
+  if (opened != nullptr) (void)reply.file.release();  // closedir() closes the descriptor
   return opened;
 }
 

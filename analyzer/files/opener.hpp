@@ -25,7 +25,7 @@ enum class Wish : std::uint32_t {
   // mount without allow_other, which refuses every call of another user, even fstat() for a descriptor that the mount's
   // user has passed on.
   kFile,
-  kFolder,  // a folder that the caller named, or one below it: a descriptor for reading
+  kFolder,  // a folder that the caller named, or a folder below it: a descriptor for reading
   kStatus,  // what stat(2) says about a path: a struct stat. Links are followed
   kEntry,   // a file or folder of /proc/PID: a descriptor for reading
   kLink,    // the text of a symbolic link of /proc/PID
@@ -80,7 +80,8 @@ std::string encode_request(const Request& request);
 std::optional<Request> decode_request(std::string_view bytes);
 inline constexpr std::size_t kMaxRequestBytes = std::size_t{320} << 10U;  // a path, and 65,536 groups
 
-// A message has one or more requests, or replies to the first of these requests: as many as fit, and at least one.
+// A message has one or more requests, or one or more replies. The replies belong to the first requests: to as many as
+// fit, and to at least one.
 inline constexpr std::size_t kMaxReplyBytes = std::size_t{64} << 10U;  // a message with replies
 inline constexpr std::size_t kMaxReplyText = kMaxReplyBytes - 16;      // `bytes` of a reply
 
@@ -89,7 +90,7 @@ inline constexpr std::size_t kMaxReplyText = kMaxReplyBytes - 16;      // `bytes
 void add_request(std::string& message, std::string_view request);
 std::vector<Request> decode_requests(std::string_view message);
 
-// A message with replies. The descriptors of the replies are sent beside it, in the same order.
+// A message with replies. The descriptors of the replies are sent together with the message, in the same order.
 class ReplyMessage {
  public:
   bool has_room_for(const Reply& reply) const;
@@ -101,8 +102,8 @@ class ReplyMessage {
   std::string bytes_;
   std::vector<Descriptor> files_;
 };
-// Returns the replies of a message, without more than `most`. A reply whose descriptor is missing has the error EMFILE:
-// the process that received the message may open no more descriptors.
+// Returns the replies of a message, at most `most`. A reply whose descriptor is missing has the error EMFILE: the
+// process that received the message may open no more descriptors.
 std::vector<Reply> decode_replies(std::string_view message, std::vector<Descriptor> files, std::size_t most);
 
 // Receives one message of at most `room.size()` bytes, and the descriptors that came with it. Returns the bytes of the

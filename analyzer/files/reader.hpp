@@ -1,4 +1,5 @@
-// The right to read what strangers (other users) control: traces, cores, ELF files, the memory of processes, queues.
+// A Reader is the right to read what strangers (other users) control: traces, cores, ELF files, the memory of
+// processes, queues.
 #pragma once
 
 namespace forksight {

@@ -93,7 +93,8 @@ Result<OutputFile> open_stream(const std::string& path) {
   return OutputFile{std::move(file), S_ISREG(status.st_mode)};
 }
 
-// Returns the path to which the link leads. If its target is relative, the path begins with the folder of the link.
+// Returns the path to which the link leads. If the target of the link is relative, the path begins with the folder of
+// the link.
 std::string target_of(const std::string& path) {
   std::array<char, 4096> target{};
   const ssize_t length = ::readlink(path.c_str(), target.data(), target.size());

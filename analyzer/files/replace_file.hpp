@@ -9,7 +9,7 @@
 
 namespace forksight::files {
 
-// A file that was opened in order to write a report to it.
+// A file that is open for writing a report.
 struct OutputFile {
   Descriptor file;
   bool is_regular = false;  // false: a stream, such as a terminal, a pipe or /dev/null
@@ -31,7 +31,7 @@ Result<OutputFile> open_output(const std::string& path);
 // failure.
 std::string replace_file(const std::string& path, std::string_view text, unsigned mode);
 
-// Writes all of `text`. Returns false if not everything was written; then errno has the reason.
+// Writes all of `text`. True if everything was written. Otherwise errno has the reason.
 bool write_all(int fd, std::string_view text);
 
 }  // namespace forksight::files
