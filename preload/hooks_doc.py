@@ -48,7 +48,7 @@ forks.
 OMP = """
 ## OpenMP
 
-Entry points of OpenMP runtimes, called by code that GCC compiled. Each call goes on to the runtime that its caller's
+These are entry points of OpenMP runtimes. Code that GCC compiled calls them. Each call goes on to the runtime that its caller's
 object would have been bound to. In a child whose forking thread lost a libgomp pool the region is recorded before it is
 entered, or limited to one thread (`--omp=clamp`). After `omp_pause_resource` or `omp_pause_resource_all` the shim knows that
 the calling thread has no pool. Without a runtime these two functions fail.

@@ -18,7 +18,7 @@ namespace {
 using FileKey = std::tuple<dev_t, ino_t, off_t, std::int64_t, std::int64_t>;
 
 DebugVerdict refuse(const std::string& shown, const std::string& why) {
-  return {false, fmt::format("{}: {}; no source lines of it", shown, why)};
+  return {false, fmt::format("{}: {}; the report has no source lines of this file", shown, why)};
 }
 
 DebugVerdict judge(const struct stat& status, const ElfTables& tables, const std::string& shown, bool is_separate,

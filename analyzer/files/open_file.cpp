@@ -281,7 +281,7 @@ std::string reason_of(int error) {
   switch (error) {
     case EINVAL: return "not a regular file";
     case ETIMEDOUT: return "its file system does not answer";
-    case EPERM: return "another user names this file, and may not read it";
+    case EPERM: return "another user names this file, but may not read the file";
     default: return std::strerror(error);
   }
 }

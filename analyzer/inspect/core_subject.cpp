@@ -90,7 +90,7 @@ void add_shared_locks(const Subject& subject, const std::string& core, std::vect
     const std::string where = wait.path.empty() ? std::string() : " in " + wait.path;
     limits.push_back(
         fmt::format("{}: thread {} waits for the {} at {:#x}{}, which names thread {} as its owner: other processes "
-                    "may share it, and a core does not show whether that thread lives",
+                    "may share the lock, and a core does not show whether this owner lives",
                     core, wait.tid, kind, wait.object, where, wait.owner));
   }
 }

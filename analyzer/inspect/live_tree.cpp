@@ -274,7 +274,7 @@ class Look {
       for (const model::Wait& wait : waits) {
         for (const model::Ender& ender : wait.enders) {
           const bool is_new = ender.via == "pipe" && ender.fd > 2 && !ender.may_have_written &&
-                              !pids_with_waits_.contains(ender.pid) && ender.pid != ::getpid();
+                              !pids_with_waits_.contains(ender.pid) && !proc::is_own_process(ender.pid);
           if (is_new && beside.size() < kMostBeside) beside.insert(ender.pid);
         }
       }

@@ -487,7 +487,7 @@ class Session {
       job_->say("the job was ended at the limit; the hangs are reported above");
       return;
     }
-    job_->say_failure("the job was ended at the limit; nothing was stuck");
+    job_->say_failure("the job was ended at the limit; no process was proven to hang");
     report_rest(true);
     if (!was_rest_told_) job_->say("these processes ran at the limit: " + name_processes(list_job(strangers_)));
   }

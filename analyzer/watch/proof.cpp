@@ -89,10 +89,10 @@ Proof prove(const ProcessEvidence& evidence) {
   if (evidence.is_incomplete) return refuse("something could not be read");
   if (!evidence.same_process) return refuse("the process ended");
   if (!evidence.is_x86_64) return refuse("not an x86-64 program", true);
-  if (evidence.has_io_uring) return refuse("it uses io_uring", true);
-  if (evidence.is_frozen) return refuse("its control group is frozen");
+  if (evidence.has_io_uring) return refuse("the process uses io_uring", true);
+  if (evidence.is_frozen) return refuse("the control group of the process is frozen");
   if (evidence.sharing == proc::Sharing::kShared && evidence.sharers.empty())
-    return refuse("another process shares its memory", true);
+    return refuse("another process shares the memory of the process", true);
   const proc::Round& first = evidence.first;
   const proc::Round& second = evidence.second;
   if (first.threads.empty() || evidence.facts.size() != first.threads.size()) return refuse("no thread was seen");

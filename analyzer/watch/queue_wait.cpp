@@ -99,7 +99,7 @@ std::string describe_role(const snapshot& queue, const Role& role, std::uint32_t
   } else if (ended == 0) {
     text = role.by_nobody;
   } else {
-    text = fmt::format("no {}{} is there any more: {} closed, {} died", there == 0 ? "" : "other ", role.name,
+    text = fmt::format("no {}{} is left: {} closed, {} died", there == 0 ? "" : "other ", role.name,
                        counts.closed, counts.died);
   }
   if (counts.expected > ended + there) {

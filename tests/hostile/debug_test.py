@@ -123,13 +123,13 @@ class Debug(unittest.TestCase):
         elf = Elf(self.debug.read_bytes())
         elf.put(elf.find(".debug_str"), compressed_section(ZEROS), SHF_COMPRESSED)
         self.debug.write_bytes(elf.bytes)
-        self.why("libstuck.so: its debug information would unpack to 700 MiB, more than 512 MiB; no source lines of it")
+        self.why("libstuck.so: its debug information would unpack to 700 MiB, more than 512 MiB; the report has no source lines of this file")
 
     def test_sections_of_the_library_that_unpack_to_much_more_are_not_unpacked(self):
         elf = Elf(Path(LIBRARY).read_bytes())
         elf.put(elf.find(".debug_str"), compressed_section(ZEROS), SHF_COMPRESSED)
         self.library.write_bytes(elf.bytes)
-        self.why("libstuck.so: its debug information would unpack to 700 MiB, more than 512 MiB; no source lines of it")
+        self.why("libstuck.so: its debug information would unpack to 700 MiB, more than 512 MiB; the report has no source lines of this file")
 
     def test_a_packed_symbol_table_that_unpacks_to_much_more_is_not_unpacked(self):
         packed = self.folder / "packed"
@@ -165,7 +165,7 @@ class Debug(unittest.TestCase):
         elf.set_section(number, values)
         self.debug.write_bytes(elf.bytes)
         os.truncate(self.debug, 1 << 40)
-        self.why("libstuck.so: its debug information has 1024 GiB, more than 16 GiB; no source lines of it")
+        self.why("libstuck.so: its debug information has 1024 GiB, more than 16 GiB; the report has no source lines of this file")
 
     def address_of_stuck(self, elf):
         symbols, names = elf.section(elf.find(".dynsym")), elf.section(elf.find(".dynstr"))

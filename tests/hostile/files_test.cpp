@@ -317,7 +317,7 @@ TEST_F(Files, TheSumOfAllFilesIsBounded) {
     limit = verdict.limit;
   }
   EXPECT_LE(read, kMaxUnpackedBytesOfRun / kMaxUnpackedBytes);
-  EXPECT_NE(limit.find("no source lines of it"), std::string::npos);
+  EXPECT_NE(limit.find("no source lines of this file"), std::string::npos);
   const Descriptor small = open_regular(make("small", "content"));
   EXPECT_TRUE(charge_debug_file(small.get(), tables_that_unpack_to(0), "small", true).may_read);
 }

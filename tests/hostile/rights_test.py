@@ -227,7 +227,7 @@ class Rights(unittest.TestCase):
             self.own(path)
         is_opened, rules, limits = report()
         self.assertEqual((is_opened, rules), (False, ["orphaned-mutex"]))
-        self.assertTrue(any("program: cannot be read (another user names this file, and may not read it)" in limit for limit in limits), limits)
+        self.assertTrue(any("program: cannot be read (another user names this file, but may not read the file)" in limit for limit in limits), limits)
 
     def test_a_link_to_a_run_log_of_another_user_is_not_followed(self):
         for name in ("a", "b"):
@@ -242,7 +242,7 @@ class Rights(unittest.TestCase):
             opened = self.watch(self.secret)
             report = self.report()
             self.assertEqual([process["pid"] for process in report["processes"]], [4711])
-            self.assertTrue(any("run.json: another user names this file, and may not read it" in limit for limit in report["limits"]), report["limits"])
+            self.assertTrue(any("run.json: another user names this file, but may not read the file" in limit for limit in report["limits"]), report["limits"])
             self.assertFalse(opened.was_opened())
 
     def test_links_of_the_user_and_of_root_are_followed(self):

@@ -121,7 +121,7 @@ def main():
         ends = queue.start("idle")
         ends.communicate(timeout=60)
         consumer = queue.start("consume")
-        queue.expect(consumer, "message", "0 queued; no producer is there any more: 1 closed, 0 died; "
+        queue.expect(consumer, "message", "0 queued; no producer is left: 1 closed, 0 died; "
                      "the thread waits for 2 of 3 expected producers to come")
         assert "producers: 3 expected, 0 there, 1 closed, 0 died, 2 have not come\n" in forksight("queue", "inspect", queue.name)
     # The only expected producer never comes.
@@ -134,7 +134,7 @@ def main():
         dies.send_signal(signal.SIGKILL)
         dies.communicate(timeout=60)
         queue.wait_until(lambda q: q["producers"]["died"] == 1)
-        said = queue.expect(consumer, "message", "0 queued; no producer is there any more: 0 closed, 1 died; "
+        said = queue.expect(consumer, "message", "0 queued; no producer is left: 0 closed, 1 died; "
                             "the thread waits for another one to come, for 600.0 s at most")
         assert "expected producer" not in said, said
     # A producer is there and does not send. `why` must not say that the consumer waits for a producer to come.

@@ -222,7 +222,7 @@ class Job(unittest.TestCase):
 
     def test_a_slow_command_is_not_called_hung(self):
         err = self.ci("--timeout", "3s", "--junit", "junit.xml", "--", "sh", "-c", "while :; do :; done", status=124, github=True)
-        sentence = "the job was ended at the limit; nothing was stuck"
+        sentence = "the job was ended at the limit; no process was proven to hang"
         lines = err.splitlines()
         self.assertEqual(lines[:2], [f"forksight: {sentence}", f"::error title=forksight::{sentence}"])
         self.assertRegex(lines[2], r"^forksight: these processes ran at the limit: \d+ \(sh\)$")
@@ -233,7 +233,7 @@ class Job(unittest.TestCase):
 
     def test_the_wait_of_a_sleeping_command_is_reported(self):
         err = self.ci("--timeout", "3s", "--", "sleep", "600", status=124)
-        self.assertTrue(err.startswith("forksight: the job was ended at the limit; nothing was stuck\n"), err)
+        self.assertTrue(err.startswith("forksight: the job was ended at the limit; no process was proven to hang\n"), err)
         self.assertIn("could be ended by: its time limit", err)
 
     def test_nothing_is_left_behind(self):

@@ -161,7 +161,7 @@ void Reader::add_limits_of_rings(std::int32_t pid, std::vector<std::string>& lim
   if (rings_ > 0) {
     limits.push_back(
         fmt::format("process {}: the Python frames of {} thread{} form a ring, or changed while they were read: "
-                    "their stacks are cut there",
+                    "these stacks are cut at this place",
                     pid, rings_, rings_ == 1 ? "" : "s"));
   }
   if (is_list_a_ring_) {
