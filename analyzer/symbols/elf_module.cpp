@@ -167,7 +167,8 @@ bool ElfModule::accept_debug_file(int fd, std::span<const std::uint8_t> build_id
   if (!verdict.may_read) return false;
   if (const std::uint64_t bytes = tables->frame_bytes(); bytes > files::kMaxFrameBytes) {
     add_limit(
-        fmt::format("{}: its debug information has {} of call frame information, more than {}; the report has no source lines of this file",
+        fmt::format("{}: its debug information has {} of call frame information, more than {}; the report has no "
+                    "source lines of this file",
                     path_, files::size_words(bytes), files::size_words(files::kMaxFrameBytes)));
     return false;
   }

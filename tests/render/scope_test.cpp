@@ -55,11 +55,15 @@ TEST(Scope, HasAnAncestorForWhichTheProcessWaits) {
 
 TEST(Scope, HasAnAncestorThatCouldEndAWait) {
   model::Model model = make_shell_and_job();
+  model::Ender ender;
+  ender.pid = 1;
+  ender.kind = model::EnderKind::kSignal;
   model::Wait wait;
-  wait.enders.push_back({.kind = model::EnderKind::kSignal, .pid = 1, .what = "a signal"});
+  wait.enders = {ender};
   model.processes[1].waits.push_back(wait);
   EXPECT_EQ(find_counted(model, {}), (std::vector<bool>{false, true}));
-  model.processes[1].waits[0].enders.push_back({.kind = model::EnderKind::kProcess, .pid = 1, .via = "pipe"});
+  ender.kind = model::EnderKind::kProcess;
+  model.processes[1].waits[0].enders.push_back(ender);
   EXPECT_EQ(find_counted(model, {}), (std::vector<bool>{true, true}));
 }
 
@@ -81,7 +85,7 @@ TEST(Scope, HasWhatAFindingNames) {
   finding.process = 1;
   finding.processes = {1};
   EXPECT_EQ(find_counted(model, {finding}), (std::vector<bool>{false, true}));
-  finding.culprit.holder = Holder{.pid = 1};
+  finding.culprit.holder.emplace().pid = 1;
   EXPECT_EQ(find_counted(model, {finding}), (std::vector<bool>{true, true}));
   finding.culprit.holder.reset();
   finding.processes = {1, 0};
