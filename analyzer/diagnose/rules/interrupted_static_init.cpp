@@ -61,9 +61,10 @@ void tell(const Evidence& evidence, const model::Touch& touch, const locks::Orph
                                     "progress, but not that thread: in the child the initialisation never ends.",
                                     words::at(" at ", fork.stack)));
   if (end.outcome == Outcome::kCured) {
-    add_sentence(finding,
-                 "forksight reset the guard (--on-orphan=recover): the child initialises the static again, over what "
-                 "the other thread had made of it. Other data that this thread was changing may be half-changed.");
+    add_sentence(
+        finding,
+        "forksight reset the guard (--on-orphan=recover): the child initialises the static again, in the same memory "
+        "in which the other thread had begun. Other data that this thread was changing may be half-changed.");
   }
   if (touch.action == model::TouchAction::kAborted) {
     add_sentence(finding, "forksight ended the child here (--on-orphan=abort), so that it fails instead of hanging.");

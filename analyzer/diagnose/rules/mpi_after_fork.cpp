@@ -131,8 +131,9 @@ Finding describe(const Evidence& evidence, const Calls& touches, const Chosen& c
                "Parent and child share its connections, memory that was registered with a network card may not be "
                "where the card expects it, and the child does not have the threads that moved messages on.");
   if (chosen.call_result == CallResult::kWorked) {
-    add_sentence(finding,
-                 "The call came back; what two processes send over one connection may be mixed up on the other side.");
+    add_sentence(
+        finding,
+        "The call returned. But what two processes send over one connection may be mixed up at its other end.");
   }
   add_sentence(finding, describe_end(child));
   finding.fixes.push_back({fmt::format("Call {} only in the parent: let the child do other work, and let it send its "

@@ -55,12 +55,13 @@ std::string describe_other_wait(const model::Process& process, const std::string
 
 std::string explain(SemaphoreUse use) {
   if (use == SemaphoreUse::kLockWithoutHolder)
-    return "It is a lock of multiprocessing. Each process counts its own acquisitions, and none of these processes "
-           "holds it. So the process that took it has ended: it was killed, or crashed, or did not release it.";
+    return "The semaphore is a lock of multiprocessing. Each process counts its own acquisitions. By these counts, "
+           "none of these processes holds the lock. So the process that took the lock has ended: it was killed, it "
+           "crashed, or it did not release the lock.";
   if (use == SemaphoreUse::kCounts)
-    return "It is no lock: one process waits until another one posts. Nothing records who should have posted it. It "
-           "may be one of these processes, or a process that has ended.";
-  return "A semaphore does not record who took it, or who should post it. It may be one of these processes, or a "
+    return "The semaphore is not a lock: one process waits until another one posts it. Nothing records which process "
+           "should have posted it. That may be one of these processes, or a process that has ended.";
+  return "A semaphore does not record who took it, or who should post it. That may be one of these processes, or a "
          "process that has ended.";
 }
 

@@ -47,7 +47,7 @@ class Locks(unittest.TestCase):
     def test_no_process_that_has_ended_is_blamed_for_an_event_that_nobody_sets(self):
         found, text = self.look("event_is_never_set")
         self.assertEqual(found, [("queue-lock-abandoned", "possible")], text)
-        self.assertIn("It is no lock", text)
+        self.assertIn("The semaphore is not a lock", text)
 
     def test_no_process_that_has_ended_is_blamed_for_a_barrier_that_one_does_not_reach(self):
         found, text = self.look("party_is_missing")
