@@ -371,7 +371,7 @@ result<segment> segment::open_named(const std::string& name) {
   if (!file) return file.error();
   auto found = open(std::move(file).value());
   if (found && !has_name(found->fd_.get())) {
-    return failure(errc::not_found, "%s: was removed by gc() just now", name.c_str());
+    return failure(errc::not_found, "%s: was removed by gc() just now: try again", name.c_str());
   }
   if (found && found->name_ != name) {
     return failure(errc::untrusted, "%s: is the file of a queue that has another name, %s", name.c_str(),
