@@ -146,6 +146,11 @@ class Generated(unittest.TestCase):
             done = run("generate", *words)
             self.assertEqual((done.returncode, done.stdout), (status, ""), done.stderr)
             self.assertIn(said, done.stderr)
+        with tempfile.TemporaryDirectory(prefix="forksight-generate-") as folder:
+            Path(folder, "forksight").symlink_to("/dev/full")
+            done = run("generate", "bash", folder)
+            self.assertEqual(done.returncode, 3, done.stderr)
+            self.assertIn(f"{folder}/forksight: cannot be written: No space left on device", done.stderr)
         self.assertEqual(run("generate", "bash").stdout, self.texts["bash"])
         self.assertNotIn("generate", run("--help").stdout + run("reprot").stderr)
 

@@ -202,6 +202,11 @@ class Job(unittest.TestCase):
         self.assertIn("the job was ended at the limit; the hangs are reported above", err)
         self.assertNotIn("can never go on", err)
 
+    def test_a_summary_that_cannot_be_written_is_reported_with_the_reason(self):
+        (self.folder / "summary.md").symlink_to("/dev/full")
+        err = self.ci("--timeout", "2s", "--", "sleep", "100", status=124, github=True)
+        self.assertIn("summary.md: cannot be written: No space left on device\n", err)
+
     def test_without_the_shim(self):
         (self.folder / "deadlock.py").write_text("import os\nprint(os.environ.get('LD_PRELOAD', 'none'), flush=True)\n" + DEADLOCK)
         err = self.ci("--timeout", "5s", "--no-preload", "--", sys.executable, "deadlock.py", status=124)
