@@ -222,7 +222,7 @@ class ReferenceSearch {
 
   // Searches the stack of a thread that the fork left behind, like find_own().
   std::optional<model::Stack> find_lost(const model::Thread& thread) {
-    if (const auto now = find_unmoved(thread)) {
+    if (const auto now = find_unchanged(thread)) {
       if (!may_refer(*now->thread->registers, now->bytes)) return std::nullopt;
       return judge(
           symbols().find_reference(*now->thread->registers, {now->start, now->bytes, &any_word_}, lock_.object),
@@ -260,7 +260,7 @@ class ReferenceSearch {
 
   // Returns the thread of the parent if the child's memory has the same stack. Then the thread has probably not run
   // since the fork. So its present registers are taken for its registers at the fork.
-  std::optional<UnchangedThread> find_unmoved(const model::Thread& thread) const {
+  std::optional<UnchangedThread> find_unchanged(const model::Thread& thread) const {
     if (is_parent_absent_ || thread.tid == 0) return std::nullopt;
     const auto now = std::ranges::find(parent_.threads, thread.tid, &image::Thread::tid);
     if (now == parent_.threads.end() || now->has_ended || !now->registers) return std::nullopt;

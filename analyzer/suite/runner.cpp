@@ -247,7 +247,7 @@ class Runner {
          leftover = find_leftover_processes(workers_)) {
       for (const pid_t pid : leftover) {
         ::kill(pid, SIGKILL);
-        ::waitpid(pid, nullptr, WNOHANG);  // no effect if the stray still runs, or has another parent
+        ::waitpid(pid, nullptr, WNOHANG);  // no effect if the process still runs, or has another parent
       }
       pause_for(10ms);
     }

@@ -80,10 +80,10 @@ Look look_for_gil_wait(std::int32_t pid, FutexLookup& lookup, std::int32_t tid, 
   if (!is_wait_for_gil(facts)) return Look::kMayBeGil;
   const auto known = seen.by_tid.find(tid);
   if (known != seen.by_tid.end() && is_same_gil(known->second.facts, facts)) {
-    GilObservations::Observation& sighting = known->second;
-    if (sample->status.voluntary > sighting.voluntary) sighting.is_confirmed = true;
-    sighting.latest = std::move(*sample);
-    return sighting.is_confirmed ? Look::kSeen : Look::kMayBeGil;
+    GilObservations::Observation& observation = known->second;
+    if (sample->status.voluntary > observation.voluntary) observation.is_confirmed = true;
+    observation.latest = std::move(*sample);
+    return observation.is_confirmed ? Look::kSeen : Look::kMayBeGil;
   }
   const auto later = proc::sample_thread(pid, tid, refused);
   if (!later || later->ended()) return Look::kElsewhere;
@@ -201,7 +201,7 @@ StuckThreads find_stuck_threads(std::int32_t pid, GilObservations& seen, const P
   for (std::size_t index = 0; index < round->threads.size(); ++index) {
     if (!in_ring[index] || is_wait_for_gil(facts[index])) continue;
     // If one thread of the ring ran between its two samples, the ring is not proven. If a thread of the ring waits for
-    // a GIL, the first samples of the other threads are those from before all sightings.
+    // a GIL, the first samples of the other threads are those from before all observations.
     const std::int32_t tid = round->threads[index].tid;
     const proc::ThreadSample* const before = has_gil ? find_sample(seen.before, tid) : &round->threads[index];
     if (before != nullptr && is_unchanged_now(pid, *before, again[index])) continue;

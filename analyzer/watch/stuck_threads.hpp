@@ -46,7 +46,7 @@ struct GilObservations {
     bool is_confirmed = false;    // the thread has checked the GIL since `voluntary` was read, and waits again
     proc::ThreadSample latest;    // the latest sample in which the thread waited for the GIL
   };
-  std::vector<proc::ThreadSample> before;  // samples of all threads, taken before all sightings
+  std::vector<proc::ThreadSample> before;  // samples of all threads, taken before all observations
   std::map<std::int32_t, Observation> by_tid;
   // The latest search decided nothing, because it did not see a thread in its sleep. The next search may see it there.
   bool is_open = false;
