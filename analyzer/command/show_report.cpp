@@ -12,6 +12,7 @@
 #include "diagnose/diagnose.hpp"
 #include "files/cut_files.hpp"
 #include "render/json.hpp"
+#include "render/page.hpp"
 #include "render/terminal.hpp"
 #include "render/text.hpp"
 #include "render/waits.hpp"
@@ -29,6 +30,12 @@ std::string make_text(const model::Model& model, const std::vector<Finding>& fin
   parts.push_back(render::render_waits(
       model, is_all ? render::find_without_finding(model, findings) : find_unexplained_processes(model, findings),
       options));
+  const bool shows_waits = is_all && !parts.back().empty();
+  if (findings.empty() && shows_waits && !contents.next.empty()) {
+    render::Page next(options);
+    next.paragraph(render::Style::kPlain, contents.next);
+    parts.push_back(next.take());
+  }
   if (!contents.locals.empty())
     parts.push_back(
         render::render_list("Locals of the innermost frames of Python, by name:", contents.locals, options));

@@ -31,6 +31,7 @@ struct ReportContents {
   OutsideFindings outside = {};  // findings that a run made when it examined living processes
   ShownWaits waits = ShownWaits::kUnexplained;
   std::vector<std::string> locals = {};  // lines about the variables of Python frames; only a text shows them
+  std::string next = {};  // what the user can do if nothing was found, but a text shows waits; "": nothing is said
 };
 ExitStatus show_report(model::Model& model, const ReportStyle& style, const ReportContents& contents = {});
 

@@ -1,6 +1,6 @@
 #include "command/why_command.hpp"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include <chrono>
@@ -91,6 +91,15 @@ std::string name_all(const std::vector<proc::ProcessKey>& keys) {
   return keys.size() > kMostNamed ? fmt::format("{} and {} more", text, keys.size() - kMostNamed) : text;
 }
 
+// Says what to do if nothing was found.
+std::string describe_next(const WhyLine& line) {
+  if (line.all) return {};
+  return fmt::format("What to do next: follow \"could be ended by\" from process to process. The last one should have "
+                     "acted, or it waits for time, for a person or for another machine. `forksight why {} --watch` "
+                     "looks again until a hang is proven.",
+                     fmt::join(line.targets, " "));
+}
+
 ExitStatus explain(const files::Reader& reader, const WhyLine& line) {
   const auto found = line.all ? Result(find_all_targets()) : find_targets(line.targets);
   if (!found) {
@@ -146,7 +155,8 @@ ExitStatus explain(const files::Reader& reader, const WhyLine& line) {
       const std::string failure = proc::find_resource_failure();
       if (!failure.empty()) model.limits.push_back(failure + ". The report may be incomplete for this reason");
       const ShownWaits waits = line.all ? ShownWaits::kUnexplained : ShownWaits::kAll;
-      const ExitStatus shown = show_report(model, line.style, {.waits = waits, .locals = describe_locals(locals)});
+      const ExitStatus shown = show_report(
+          model, line.style, {.waits = waits, .locals = describe_locals(locals), .next = describe_next(line)});
       if (failure.empty() || shown != ExitStatus::kNothingFound) return shown;
       say_error(failure);  // forksight may have missed a hang because of this failure
       return ExitStatus::kUnreadable;

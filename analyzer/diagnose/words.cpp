@@ -43,8 +43,16 @@ bool is_installed(std::string_view path) {
          path.find("-packages/") != std::string_view::npos || path.find("/lib/python3") != std::string_view::npos;
 }
 
+// True for a shell or make. Its own frames say only that it waits.
+bool is_starter_of_programs(std::string_view path) {
+  return std::ranges::binary_search(
+      std::array<std::string_view, 9>{"bash", "busybox", "dash", "fish", "ksh", "make", "ninja", "sh", "zsh"},
+      base_name(path));
+}
+
 bool is_of_library(const model::Frame& frame) {
   if (frame.python) return frame.file.find("-packages/") != std::string::npos;
+  if (is_starter_of_programs(frame.module)) return true;
   return is_installed(frame.module) || model::find_owner_of_library(frame.module) != model::Owner::kUnknown;
 }
 

@@ -192,6 +192,19 @@ TEST(StackRows, SayWhatIsKnownAboutEachFrame) {
   }
 }
 
+// A shell's own functions tell only that it waits.
+TEST(StackRows, ShowFewFramesOfAShell) {
+  model::Stack stack = test::make_stack({"wait4 libc.so.6"});
+  for (int i = 0; i < 80; ++i) {
+    stack.frames.push_back(test::make_stack({"execute_command libx.so"}).frames.front());
+    stack.frames.back().module = "/usr/bin/bash";
+  }
+  const std::string text = rows(stack);
+  EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 8) << text;
+  EXPECT_TRUE(has(text, "execute_command                   bash+0x1234\n")) << text;
+  EXPECT_TRUE(has(text, "(74 frames of bash)")) << text;
+}
+
 TEST(StackRows, LinkToFilesThatExist) {
   std::string folder = (std::filesystem::temp_directory_path() / "forksight-links-XXXXXX").string();
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);

@@ -27,6 +27,8 @@ class Waiting(unittest.TestCase):
             done = FORKSIGHT.run(program.pid)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("Not proven to be stuck", done.stdout)
+            self.assertIn("\nWhat to do next: follow", done.stdout)
+            self.assertIn(f"`forksight why {program.pid} --watch`", joined(done.stdout))
             self.pid = program.pid
             return joined(done.stdout)
 
