@@ -1,12 +1,14 @@
 #include "command/output.hpp"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 
-#include "render/printable.hpp"
+#include "render/terminal.hpp"
+#include "render/text.hpp"
 
 namespace forksight {
 
@@ -17,8 +19,11 @@ bool write_out(std::string_view text) {
 }
 
 void say_error(std::string_view sentence) {
+  // On a terminal the line is wrapped between words. Elsewhere it stays whole, so that a log has one line for each error.
+  render::TextOptions options;
+  if (render::is_terminal(STDERR_FILENO)) options.columns = render::find_columns(STDERR_FILENO);
   // fmt::print() is not used here, because it throws if standard error cannot be written.
-  std::fputs(fmt::format("forksight: error: {}\n", render::printable(sentence)).c_str(), stderr);
+  std::fputs(render::render_line(fmt::format("forksight: error: {}", sentence), options).c_str(), stderr);
 }
 
 }  // namespace forksight

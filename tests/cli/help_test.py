@@ -61,12 +61,13 @@ class Help(unittest.TestCase):
         for verb in self.verbs:
             self.assertEqual(read_help(*verb), read_help(*verb, columns=80))
 
-    def test_on_a_terminal_it_has_the_width_of_the_terminal(self):
+    def show(self, columns, *words):
+        """Returns the status of the command, and what a terminal of that width shows."""
         terminal, line = pty.openpty()
         self.addCleanup(os.close, terminal)
-        fcntl.ioctl(line, termios.TIOCSWINSZ, struct.pack("HHHH", 200, 57, 0, 0))
+        fcntl.ioctl(line, termios.TIOCSWINSZ, struct.pack("HHHH", 200, columns, 0, 0))
         settings = {"PATH": os.environ["PATH"], "TERM": "xterm"}
-        process = subprocess.Popen([FORKSIGHT, "suite", "--help"], stdin=subprocess.DEVNULL, stdout=line, stderr=line, env=settings)
+        process = subprocess.Popen([FORKSIGHT, *words], stdin=subprocess.DEVNULL, stdout=line, stderr=line, env=settings)
         os.close(line)
         shown = b""
         try:
@@ -74,8 +75,18 @@ class Help(unittest.TestCase):
                 shown += part
         except OSError:  # the command has ended
             pass
-        self.assertEqual(process.wait(timeout=LIMIT_S), 0)
-        self.assertEqual(shown.decode().replace("\r\n", "\n"), read_help("suite", columns=57))
+        return process.wait(timeout=LIMIT_S), shown.decode().replace("\r\n", "\n")
+
+    def test_on_a_terminal_it_has_the_width_of_the_terminal(self):
+        self.assertEqual(self.show(57, "suite", "--help"), (0, read_help("suite", columns=57)))
+
+    def test_an_error_is_wrapped_on_a_terminal_only(self):
+        done = subprocess.run([FORKSIGHT, "reprot"], capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1))
+        self.assertGreater(len(done.stderr), 57)
+        status, shown = self.show(57, "reprot")
+        self.assertEqual((status, shown.split()), (2, done.stderr.split()))
+        self.assertEqual(find_wide(shown, 57), [])
 
     def test_wrapping_changes_no_word(self):
         """All widths have the same words in the same order."""
