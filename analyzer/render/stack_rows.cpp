@@ -23,7 +23,8 @@ using words::Whose;
 // a stack is usually a deep recursion.
 constexpr std::size_t kMostInner = 16;
 constexpr std::size_t kMostOuter = 8;
-constexpr std::size_t kMostForeign = 6;  // rows of a stack in which no frame is the user's
+constexpr std::size_t kMostForeign = 6;        // rows of a stack in which no frame is the user's
+constexpr std::size_t kMostOfInterpreter = 1;  // such rows if the stack has only frames of an interpreter and of libc
 constexpr std::size_t kMostNames = 4;
 
 using Frames = std::span<const model::Frame>;
@@ -97,6 +98,11 @@ bool is_own(const model::Frame& frame) {
   return words::whose(frame) == Whose::kUser || frame.function == model::kSignalFrame;
 }
 
+bool is_of_interpreter(const model::Frame& frame) {
+  const std::string_view module = words::base_name(frame.module);
+  return !frame.python && (module.starts_with("python") || module.starts_with("libpython"));
+}
+
 // Chooses the frames that get a row.
 std::vector<bool> choose(Frames frames) {
   std::vector<bool> is_shown(frames.size());
@@ -108,6 +114,7 @@ std::vector<bool> choose(Frames frames) {
       std::ranges::any_of(frames, [](const auto& frame) { return words::whose(frame) == Whose::kUser; });
   const bool has_library =
       std::ranges::any_of(frames, [](const auto& frame) { return words::whose(frame) == Whose::kLibrary; });
+  const bool has_only_runtime = !has_user && !has_library;
   // If no frame is the user's, the Python frames say more than the functions of the interpreter.
   const bool has_python = std::ranges::any_of(frames, &model::Frame::python);
   const auto is_telling = [&](const model::Frame& frame) {
@@ -122,7 +129,9 @@ std::vector<bool> choose(Frames frames) {
       is_shown[i] = own <= kMostInner + kMostOuter || seen < kMostInner || seen >= own - kMostOuter;
       ++seen;
     } else if (is_telling(frames[i])) {
-      is_shown[i] = seen < kMostForeign;
+      // The functions of an interpreter say little about the program that it runs.
+      const bool is_interpreter = has_only_runtime && is_of_interpreter(frames[i]);
+      is_shown[i] = seen < (is_interpreter ? kMostOfInterpreter : kMostForeign);
       ++seen;
     }
   }

@@ -192,6 +192,15 @@ TEST(StackRows, SayWhatIsKnownAboutEachFrame) {
   }
 }
 
+TEST(StackRows, ShowOneFunctionOfAnInterpreter) {
+  const model::Stack stack =
+      test::make_stack({"PyThread_start_new_thread libpython3.11.so.1.0", "cfunction_call libpython3.11.so.1.0",
+                        "_PyEval_EvalFrame libpython3.11.so.1.0", "Py_RunMain libpython3.11.so.1.0"});
+  EXPECT_EQ(rows(stack),
+            "      PyThread_start_new_thread         libpython3.11.so.1.0+0x1234\n"
+            "      (3 frames of libpython3.11.so.1.0)\n");
+}
+
 // A shell's own functions tell only that it waits.
 TEST(StackRows, ShowFewFramesOfAShell) {
   model::Stack stack = test::make_stack({"wait4 libc.so.6"});
