@@ -222,7 +222,10 @@ class Looked(unittest.TestCase):
         shell.go_on()
         shell.wait_quiet()
         outer, inner, program, child = tree_of(shell.pid)
-        first = {pid: FORKSIGHT.run(pid).stdout.splitlines()[0] for pid in (outer, inner, program, child)}
+        first = {}
+        for pid in (outer, inner, program, child):
+            shell.wait_quiet()  # a look stops threads for a moment
+            first[pid] = FORKSIGHT.run(pid).stdout.splitlines()[0]
         end = ", 1 fork of a process with threads"
         self.assertEqual(first[outer], "forksight: 1 finding in 4 processes" + end)
         self.assertEqual(first[inner], "forksight: 1 finding in 3 processes" + end)
@@ -233,7 +236,8 @@ class Looked(unittest.TestCase):
         self.assertEqual(sorted(told), sorted([outer, inner, program, child]))
 
     def test_a_reader_that_ends_early(self):
-        pid = self.hung().pid
+        program = self.hung()
+        pid = program.pid
         for ignored in (False, True):
             reader, writer = os.pipe()
             os.close(reader)
@@ -243,6 +247,7 @@ class Looked(unittest.TestCase):
             os.close(writer)
             expected = (3, "forksight: error: standard output: Broken pipe\n") if ignored else (-signal.SIGPIPE, "")
             self.assertEqual((done.returncode, done.stderr), expected)
+        program.wait_quiet()
         done = subprocess.run(["sh", "-c", '"$0" why "$1" | head -n 1', FORKSIGHT.path, str(pid)], stdin=subprocess.DEVNULL,
                               capture_output=True, text=True, timeout=LIMIT_S, check=True)
         self.assertRegex(done.stdout, "^forksight: 1 finding in 2 processes")
