@@ -13,7 +13,7 @@ from pathlib import Path
 
 LIMIT_S = 60
 OPTION = re.compile(r"^  (-\S+)", re.MULTILINE)
-VERB = re.compile(r"^  ([a-z]+) ", re.MULTILINE)
+VERB = re.compile(r"^  ([a-z]+)\b", re.MULTILINE)
 SHELLS = {"bash": "forksight", "zsh": "_forksight", "fish": "forksight.fish"}
 FORKSIGHT = ""
 

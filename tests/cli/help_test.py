@@ -13,7 +13,7 @@ import unittest
 from pathlib import Path
 
 LIMIT_S = 60
-VERB = re.compile(r"^  ([a-z]+)(?: |$)", re.MULTILINE)
+VERB = re.compile(r"^  ([a-z]+)\b", re.MULTILINE)
 FORKSIGHT = ""
 
 

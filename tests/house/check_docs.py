@@ -23,7 +23,7 @@ SECOND_EXPECTATION = re.compile(r"(?://|#)\s*\S.*\bEXPECT[-A-Z]*(?:\([^)]*\))?:"
 HEAD = ("Mechanism", "To blame", "User sees", "Fix")
 # A line of --help about one option: the names of the option, and the word for its value, if it takes one.
 IN_HELP = re.compile(r"^  ((?:-\w,)?--[a-z-]+|-\w)(?: (\S+))?", re.MULTILINE)
-VERB_IN_HELP = re.compile(r"^  ([a-z]+) ", re.MULTILINE)
+VERB_IN_HELP = re.compile(r"^  ([a-z]+)\b", re.MULTILINE)
 CALL = re.compile(r"\bforksight ((?:[a-z]+(?:\|[a-z]+)*)(?: [^`\n]*)?)")
 # The end of a call of forksight in a command line or in a sentence.
 END_OF_CALL = re.compile(r" -- | --$|\s[|&;#>]|[|&;>]\s| {2,}|\.(?:\s|$)|[,:)]")

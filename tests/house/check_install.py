@@ -1,6 +1,7 @@
 """Installs into a scratch prefix, runs the installed command and shim, and builds and runs a project that uses the package."""
 import argparse
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -45,7 +46,7 @@ def check(arguments, scratch):
         sys.exit("the installed command does not name the file with its debug information")
     if ".debug_info" not in run(["readelf", "--section-headers", "--wide", forksight.parent / ".debug/forksight.debug"]):
         sys.exit("there is no debug information beside the installed command")
-    check_pages(prefix, [line.split()[0] for line in run([forksight, "--help"]).partition("\nSubcommands:\n")[2].splitlines() if line.strip()])
+    check_pages(prefix, re.findall(r"^  ([a-z]+)\b", run([forksight, "--help"]).partition("\nSubcommands:\n")[2], re.MULTILINE))
     # These commands get a new environment. An LD_LIBRARY_PATH with the build folder would hide that no shim was installed.
     environment = {"PATH": os.environ["PATH"], "HOME": str(scratch)}
     run([forksight, "run", "--", "true"], cwd=scratch, env=environment)
