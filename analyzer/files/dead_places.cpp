@@ -73,9 +73,9 @@ std::vector<std::string> describe_dead_places() {
   for (const DeadPlace& place : dead_places()) {
     const std::string where =
         place.folder.empty() ? fmt::format("on device {}", place.device) : fmt::format("mounted at {}", place.folder);
-    sentences.push_back(
-        fmt::format("The file system {} {}. Nothing was read from it, so names, lines and data of its files are missing",
-                    where, place.is_slow ? "answers too slowly" : "does not answer"));
+    sentences.push_back(fmt::format(
+        "The file system {} {}. Nothing was read from it, so names, lines and data of its files are missing", where,
+        place.is_slow ? "answers too slowly" : "does not answer"));
   }
   return sentences;
 }

@@ -15,8 +15,8 @@ namespace forksight::files {
 
 // A mounted file system. The folder of the mount and the device number identify the file system.
 struct DeadPlace {
-  std::string folder;  // "": not known
-  std::string device;  // as in /proc/PID/maps: "fe:01"; "": not known
+  std::string folder;    // "": not known
+  std::string device;    // as in /proc/PID/maps: "fe:01"; "": not known
   bool is_slow = false;  // each call returns, but all together they take too long
 
   // True for FUSE and network file systems, and for others that lie on no disk.

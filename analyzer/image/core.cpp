@@ -221,8 +221,7 @@ void add_threads(Image& image, CoreNotes& notes) {
   for (const CoreThread& thread : notes.threads) order.push_back(&thread);
   std::ranges::stable_sort(order, {}, &CoreThread::tid);
   if (image.pid == 0) image.pid = order.front()->tid;
-  std::stable_partition(order.begin(), order.end(),
-                        [&](const CoreThread* thread) { return thread->tid == image.pid; });
+  std::stable_partition(order.begin(), order.end(), [&](const CoreThread* thread) { return thread->tid == image.pid; });
   image.threads.reserve(order.size());
   for (const CoreThread* const thread : order) image.threads.push_back(make_thread(*thread, *image.memory));
   std::vector<CoreThread>().swap(notes.threads);
