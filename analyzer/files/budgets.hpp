@@ -35,8 +35,8 @@ inline constexpr std::chrono::milliseconds kLongestFurtherWorkOnFiles{800};
 // The processor time that an attempt to read a file counts at least, if the attempt has failed and is repeated without
 // a part of the file.
 inline constexpr std::chrono::milliseconds kCostOfFailure{1500};
-// The memory that the work on programs, libraries and debug files may take, besides three times the size of these files
-// and twice the size of their unpacked sections.
+// The memory that the work on programs, libraries and debug files may take, besides the size of these files and twice
+// the size of their unpacked sections.
 inline constexpr std::uint64_t kMaxFileWorkBytes = std::uint64_t{256} << 20U;
 // Programs and libraries that are too costly and are read only in part. With more such files, the command gives up.
 inline constexpr std::size_t kMaxCostlyFiles = 6;

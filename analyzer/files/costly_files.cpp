@@ -43,7 +43,9 @@ std::int64_t g_spent_on_all_ms = 0;                        // by this process
 std::int64_t g_failed_ms = 0;  // the time of the attempts of earlier processes that have failed
 std::int64_t g_seen_ms = 0;    // what the parent has seen of the time of the current process
 
-std::uint64_t g_allowed_bytes = kMaxFileWorkBytes;
+std::uint64_t g_allowed_bytes = kMaxFileWorkBytes;  // for the work on all files
+std::uint64_t g_taken_bytes = 0;                    // by the work on all files before the current work
+std::uint64_t g_began_bytes = 0;                    // the memory of this process when the current work began
 
 // The memory that counts for RLIMIT_DATA; nullopt: not known. The sixth number in /proc/self/statm is this memory, in
 // pages.
@@ -62,13 +64,20 @@ std::optional<std::uint64_t> data_bytes() {
   return std::strtoull(at, nullptr, 10) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-// `most`: how much more memory this process may take; nullopt: as much as its hard limit allows.
+// `most`: the memory that this process may have; nullopt: as much as it may allow itself.
 void limit_data(std::optional<std::uint64_t> most) {
   struct rlimit now {};
   if (::getrlimit(RLIMIT_DATA, &now) != 0) return;
-  const std::optional<std::uint64_t> used = most ? data_bytes() : std::nullopt;
-  now.rlim_cur = used ? std::min<rlim_t>(now.rlim_max, *used + *most) : now.rlim_max;
+  now.rlim_cur = most ? std::min<rlim_t>(now.rlim_max, *most) : now.rlim_max;
   ::setrlimit(RLIMIT_DATA, &now);
+}
+
+void limit_data_of_work() {
+  // After a file that has used up what all files may take, an honest file still gets this.
+  constexpr std::uint64_t kLeast = std::uint64_t{32} << 20U;
+  if (g_began_bytes == 0) return;
+  const std::uint64_t left = g_allowed_bytes - std::min(g_allowed_bytes, g_taken_bytes);
+  limit_data(g_began_bytes + std::max(left, kLeast));
 }
 
 std::map<std::string, ReadLimit>& read_limits() {
@@ -169,11 +178,10 @@ std::string find_costly_file(pid_t child) {
 
 void allow_memory_for(int fd, std::uint64_t unpacked) {
   constexpr std::uint64_t kBlock = 512;  // the unit of st_blocks
-  constexpr std::uint64_t kTimes = 3;
   struct stat status {};
   if (!g_is_announced || ::fstat(fd, &status) != 0) return;
-  g_allowed_bytes += kTimes * kBlock * static_cast<std::uint64_t>(status.st_blocks) + 2 * unpacked;
-  if (!g_path.empty()) limit_data(g_allowed_bytes);
+  g_allowed_bytes += kBlock * static_cast<std::uint64_t>(status.st_blocks) + 2 * unpacked;
+  if (!g_path.empty()) limit_data_of_work();
 }
 
 FileWork::FileWork(const std::string& path) : exceptions_(std::uncaught_exceptions()) {
@@ -182,7 +190,8 @@ FileWork::FileWork(const std::string& path) : exceptions_(std::uncaught_exceptio
   g_path = path;
   g_began_ms = read_clock(CLOCK_PROCESS_CPUTIME_ID);
   publish(path, g_began_ms - g_spent_ms[path], g_began_ms - g_spent_on_all_ms);
-  limit_data(g_allowed_bytes);
+  g_began_bytes = data_bytes().value_or(0);
+  limit_data_of_work();
 }
 
 FileWork::~FileWork() {
@@ -190,6 +199,8 @@ FileWork::~FileWork() {
   const std::int64_t spent = read_clock(CLOCK_PROCESS_CPUTIME_ID) - g_began_ms;
   g_spent_ms[g_path] += spent;
   g_spent_on_all_ms += spent;
+  const std::uint64_t bytes = data_bytes().value_or(0);
+  if (bytes > g_began_bytes) g_taken_bytes += bytes - g_began_bytes;
   g_path.clear();
   g_shared->path[0] = '\0';
   limit_data(std::nullopt);

@@ -49,8 +49,8 @@ CurrentWork current_work();
 // Returns the file on which the child works for too long; "" if it works on none for too long.
 std::string find_costly_file(pid_t child);
 
-// Allows this process to use more memory while it works on files: a multiple of the size of a file that it reads. `fd`:
-// the file. `unpacked`: the bytes of compressed sections.
+// Allows this process to use more memory while it works on files: as much as the size of a file that it reads.
+// `unpacked`: the bytes of compressed sections.
 void allow_memory_for(int fd, std::uint64_t unpacked);
 
 // Says that this process works on a file, as long as the object lives. Limits the memory of that work. If an exception

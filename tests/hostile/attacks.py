@@ -504,17 +504,49 @@ def an_object_file_is_mapped(place):
     return ["map", place.library, "2"]
 
 
-def many(place, count, blocks, entries):
-    """Makes libraries that call each other. In each, the blocks of the function must be searched: `blocks` times `entries` entries."""
+def chain(place, count, contents):
+    """Makes libraries that call each other. `contents`: returns the sections of a library for the name of its function."""
     for number in reversed(range(count)):
         function = "stuck" if number == 0 else f"step{number}"
         calls = "read" if number == count - 1 else f"step{number + 1}"
         library = place.library if number == 0 else place.folder / f"libmade{number}.so"
         needed = [] if number == count - 1 else [str(place.folder / f"libmade{number + 1}.so"), f"-Wl,-rpath,{place.folder}"]
+        build(place.cc, library, function=function, calls=calls, flags=("-Wl,--no-as-needed", *needed), sections=contents(function))
+
+
+def many(place, count, blocks, entries):
+    """Makes libraries that call each other. In each, the blocks of the function must be searched: `blocks` times `entries`
+    entries."""
+    def contents(function):
         info = [uleb(2) + function.encode() + b"\0", function, struct.pack("<Q", 256), uleb(4) * blocks, uleb(5) * entries, bytes(blocks), b"\0"]
-        build(place.cc, library, function=function, calls=calls, flags=("-Wl,--no-as-needed", *needed), sections={
-            ".debug_info": Info.unit(info, function=function), ".debug_line": Info.lines(function=function),
-            ".debug_abbrev": Info.ABBREV + uleb(4) + b"\x0b\1\0\0" + uleb(5) + b"\x34\0\0\0" + b"\0", ".debug_aranges": Info.ranges(function)})
+        return {".debug_info": Info.unit(info, function=function), ".debug_line": Info.lines(function=function),
+                ".debug_abbrev": Info.ABBREV + uleb(4) + b"\x0b\1\0\0" + uleb(5) + b"\x34\0\0\0" + b"\0", ".debug_aranges": Info.ranges(function)}
+
+    chain(place, count, contents)
+
+
+@mended_attack
+def five_libraries_that_each_take_all_memory(place):
+    def contents(function):
+        info = [uleb(3) + function.encode() + b"\0", function, struct.pack("<Q", 256)]
+        return {".debug_info": Info.unit(info, function=function), ".debug_abbrev": Info.ABBREV + b"\0", ".debug_aranges": Info.ranges(function),
+                ".debug_line": Info.lines(function=function, head_names=b"a\0\0\0\0" * 10 * MILLION)}
+
+    chain(place, 5, contents)
+
+
+@mended_attack
+def eight_libraries_that_crash_the_reader(place):
+    """libdw searches the scopes of a function of C++ recursively. Its stack overflows."""
+    abbrev = (uleb(1) + b"\x11\1\x03\x08\x11\x01\x12\x07\x10\x17\x13\x0b\0\0" + uleb(3) + b"\x2e\0\x03\x08\x11\x01\x12\x07\0\0" +
+              uleb(5) + b"\x39\1\0\0" + b"\0")
+
+    def contents(function):
+        info = [b"\4", uleb(5) * 100_000, bytes(100_000), uleb(5) * 200, uleb(3) + function.encode() + b"\0", function, struct.pack("<Q", 256), bytes(200)]
+        return {".debug_info": Info.unit(info, function=function), ".debug_abbrev": abbrev, ".debug_aranges": Info.ranges(function),
+                ".debug_line": Info.lines(function=function)}
+
+    chain(place, 8, contents)
 
 
 @mended_attack
