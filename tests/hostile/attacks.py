@@ -23,8 +23,9 @@ def mended_attack(function):
 
 
 class Place:
-    def __init__(self, folder, honest, cc, objcopy):
-        self.folder, self.honest, self.cc, self.objcopy = folder, honest, cc, objcopy
+    def __init__(self, folder, hanging, cc):
+        self.folder, self.cc = folder, cc
+        self.program = hanging  # an attack may put another program here
         self.library = folder / "libmade.so"
 
     def build(self, **arguments):
@@ -470,6 +471,22 @@ def inlined_calls_ten_million(place):
     for _ in range(250):
         entries += [uleb(4), "stuck", struct.pack("<Q", 256), uleb(5) * 1]
     debug(place, [*entries, uleb(5) * 10 * MILLION, bytes(250), b"\0"], abbrev=uleb(4) + b"\x1d\1" + b"\x11\x01" + b"\x12\x07" + b"\0\0" + uleb(5) + b"\x34\0\0\0")
+
+
+@attack
+def a_main_program_that_takes_minutes(place):
+    """The debug information of the program itself is costly. The library has honest debug information."""
+    honest(place)
+    elf = Elf(place.program.read_bytes())
+    size = 1 << 20
+    abbrev = b"\1\x11\1\x11\1\x12\7\0\0" + b"\2\x2e\1\x11\1\x12\7\0\0" + b"\4\x0b\1\0\0" + b"\5\x34\0\0\0" + b"\0"
+    entries = b"\1" + struct.pack("<QQ", 0, size) + b"\2" + struct.pack("<QQ", 0, size) + b"\4" * 250 + b"\5" * 10 * MILLION + bytes(252)
+    body = struct.pack("<HIB", 4, 0, 8) + entries
+    index = struct.pack("<IHIBBIQQQQ", 44, 2, 0, 8, 0, 0, 0, size, 0, 0)
+    for name, content in ((".debug_info", struct.pack("<I", len(body)) + body), (".debug_abbrev", abbrev), (".debug_aranges", index)):
+        elf.put(elf.find(name), content)
+    place.program = place.folder / "program"
+    place.program.write_bytes(elf.bytes)
 
 
 @attack

@@ -1,4 +1,4 @@
-"""attacks_test.py FORKSIGHT HANGING LIBRARY OBJCOPY CC [--all]: a process of another user hangs in a library whose tables are
+"""attacks_test.py FORKSIGHT HANGING LIBRARY CC [--all]: a process of another user hangs in a library whose tables are
 hostile (attacks.py). `forksight why` must report the hang in less than ten seconds, with less than 512 MB of memory. With
 --all, all attacks are tried. Otherwise only those are tried against which forksight had to be changed."""
 import json
@@ -17,7 +17,6 @@ from elf import Elf
 ALL = "--all" in sys.argv
 sys.argv = [word for word in sys.argv if word != "--all"]
 CC = sys.argv.pop()
-OBJCOPY = sys.argv.pop()
 LIBRARY, HANGING, FORKSIGHT = sys.argv.pop(), sys.argv.pop(), sys.argv.pop()
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
 # The function stuck() has no name in these reports: its symbols are the hostile part, or forksight does not read the file.
@@ -44,18 +43,18 @@ class Attacks(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.folder.chmod(0o755)
 
-    def why(self, *argv):
-        """Examines a process of another user. Returns the names of the functions in its stack, the files of its lines,
+    def why(self, *argv, program=HANGING):
+        """Examines a process of another user that runs `program`. Returns the names of the functions in its stack, the files of its lines,
         and the sentences that say what is missing."""
         for path in self.folder.rglob("*"):
             if not path.is_dir() and not path.parent.is_mount():
                 path.chmod(0o755)
-        program = Program([*NOBODY, HANGING, *argv])
+        process = Program([*NOBODY, program, *argv])
         try:
-            settle(program.pid)
-            done = run([FORKSIGHT, "why", program.pid, "--format", "json"])
+            settle(process.pid)
+            done = run([FORKSIGHT, "why", process.pid, "--format", "json"])
         finally:
-            program.end()
+            process.end()
         self.assertEqual(done.status, 1, done.text)
         report = json.loads(done.out)
         self.assertEqual([finding["rule"] for finding in report["findings"]], ["pipe-held-open"])
@@ -65,8 +64,9 @@ class Attacks(unittest.TestCase):
         return [frame["function"] for frame in frames], {os.path.basename(frame["file"]) for frame in frames}, report["limits"]
 
     def check(self, name):
-        argv = attacks.ATTACKS[name](attacks.Place(self.folder, LIBRARY, CC, OBJCOPY))
-        names, files, limits = self.why(*(argv or ["load", self.folder / "libmade.so"]))
+        place = attacks.Place(self.folder, Path(HANGING), CC)
+        argv = attacks.ATTACKS[name](place) or ["load", place.library]
+        names, files, limits = self.why(*argv, program=place.program)
         if name not in WITHOUT_NAME:
             self.assertIn("stuck", names)
         if sentence := SENTENCES.get(name):
