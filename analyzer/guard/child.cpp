@@ -361,7 +361,11 @@ class Watcher {
         if (!call) continue;
         const auto before = calls_.find(tid);
         const bool is_same = before != calls_.end() && before->second.first == call->identity;
+        // If a thread waits for a page, each place is only a candidate. Then only the place of the file counts on which
+        // the child works.
+        const std::string worked_on = call->call.in_syscall ? std::string() : files::current_work().path;
         for (files::DeadPlace& place : proc::find_places(*call, pid, tid)) {
+          if (!call->call.in_syscall && !worked_on.starts_with(place.folder + '/')) continue;
           if (!place.is_without_disk() || !slow.emplace(place.folder, place.device).second) continue;
           Clock::duration& blocked = blocked_for_[{place.folder, place.device}];
           blocked += since_look;

@@ -162,9 +162,11 @@ def frames_whose_cie_has_a_long_augmentation(place):
 
 @attack
 def frames_with_two_million_entries_of_debug_frame(place):
-    cie = struct.pack("<IIB", 13, 0xFFFFFFFF, 4) + b"\0\x08\0\1\x78\x10" + b"\0\0"
-    fde = b"".join(struct.pack("<IIQQ", 20, 0, 1 + i, 1) for i in range(2 * MILLION))
-    place.build(plain=True, flags=("-Wl,--no-eh-frame-hdr",), sections={".debug_frame": cie + fde})
+    cie = struct.pack("<IIB", 20, 0xFFFFFFFF, 4) + b"\0\x08\0\1\x78\x10" + b"\x0c\7\x08\x90\1" + bytes(4)
+    fde = b"".join(struct.pack("<IIQQ", 20, 0, (1 << 40) + i, 1) for i in range(2 * MILLION))
+    place.build(plain=True, flags=("-Wl,--no-eh-frame-hdr",), sections={
+        ".debug_info": Info.unit([uleb(3) + b"stuck\0", "stuck", struct.pack("<Q", 256)]), ".debug_abbrev": Info.ABBREV + b"\0",
+        ".debug_line": Info.lines(), ".debug_aranges": Info.ranges(), ".debug_frame": cie + fde})
 
 
 @attack
