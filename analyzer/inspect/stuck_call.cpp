@@ -130,7 +130,8 @@ void drop_region_body(model::Stack& stack) {
 CalleeOf make_callee_of(const image::Image& image, symbols::Symbolizer& symbolizer) {
   return [&image, &symbolizer](const model::Frame& caller) -> std::string {
     for (const symbols::Module& module : image.modules) {
-      if (module.path == caller.module) return symbolizer.find_callee(module.bias + caller.offset);
+      // The return address is behind the last byte of the call.
+      if (module.path == caller.module) return symbolizer.find_callee(module.bias + caller.offset + 1);
     }
     return {};
   };

@@ -101,6 +101,7 @@ model::Stack Symbolizer::State::name(const Walk& walk) {
     if (i + 1 < walk.frames.size() && walk.frames[i + 1].is_exact && !frames.empty()) {
       frames.erase(frames.begin(), frames.end() - 1);
       frames.back().function = model::kSignalFrame;
+      if (!raw.is_exact) ++frames.back().offset;  // there is no call before the trampoline's first instruction
       frames.back().file.clear();
       frames.back().line = 0;
     }

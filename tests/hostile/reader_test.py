@@ -133,7 +133,7 @@ class Reader(unittest.TestCase):
         self.need_root()
         program = self.hang("load", self.library)
         traced = self.trace("why", program.pid, status=[3], options=["-e", "inject=clone:error=EAGAIN"])
-        self.assertIn("no process could be started", self.said)
+        self.assertIn("could not start the process that reads files and memory", self.said)
         self.assertEqual(traced.of(r"libstranger\.so|PTRACE_SEIZE|/mem\""), [])
 
     def test_root_parses_only_in_a_process_of_another_user(self):

@@ -1,12 +1,15 @@
-"""others_test.py FORKSIGHT: `why NAME` for a process of another user says what to do.
+"""others_test.py FORKSIGHT: `why NAME` for a process of another user says what to do. `why PID` does not name the shell of another
+user that started the process.
 
 The test runs as root, and runs forksight as the user nobody.
 """
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -28,6 +31,17 @@ def may_run():
         return False
 
 
+def wait_for_child(pid):
+    """Waits until the only child of the process runs sleep, and sleeps. Returns its pid."""
+    end = time.monotonic() + LIMIT_S
+    while time.monotonic() < end:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        if children and Path(f"/proc/{children[0]}/comm").read_text() == "sleep\n" and Path(f"/proc/{children[0]}/stat").read_text().split()[2] == "S":
+            return int(children[0])
+        time.sleep(0.01)
+    raise AssertionError(f"process {pid} has no child that sleeps")
+
+
 @unittest.skipUnless(may_run(), "this needs root, and a folder that the user nobody can read")
 class Others(unittest.TestCase):
     def test_a_program_of_another_user_is_named_with_the_remedy(self):
@@ -46,6 +60,17 @@ class Others(unittest.TestCase):
                     process.kill()
         done = why_as_nobody(NAME)
         self.assertEqual(done.stderr, f"forksight: error: {NAME}: no process of yours has that name; `ps -e` lists the names\n")
+
+    def test_nobody_asked_about_the_shell_of_another_user(self):
+        with subprocess.Popen(["sh", "-c", f"setpriv --reuid={NOBODY} --clear-groups sleep 1000; :"]) as shell:
+            try:
+                sleep = wait_for_child(shell.pid)
+                done = why_as_nobody(str(sleep))
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                self.assertTrue(done.stdout.startswith("forksight: nothing found in 1 process\n"), done.stdout)
+                self.assertNotIn("could not be watched", done.stdout)
+            finally:
+                os.kill(sleep, signal.SIGKILL)
 
 
 if __name__ == "__main__":

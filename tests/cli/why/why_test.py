@@ -97,21 +97,6 @@ class Refused(unittest.TestCase):
             self.expect(FORKSIGHT.run(program.pid, before=as_nobody, path=path), 3, "belongs to another user (uid 0)", "has no CAP_SYS_PTRACE: ")
             self.expect(FORKSIGHT.run(1, before=as_nobody, path=path), 3, "process 1: ")
 
-
-    def test_nobody_asked_about_the_shell_of_another_user(self):
-        """An ancestor that `why` may not read is not named."""
-        with for_a_user() as (as_user, path, program):
-            if not as_user:
-                self.skipTest("this needs root")
-            words = " ".join([*as_user, program, "wait"])
-            with Program(["sh", "-c", f"{words}; :"]) as shell:
-                pid = tree_of(shell.pid)[1]
-                done = FORKSIGHT.run(pid, before=as_user, path=path)
-                self.assertEqual((done.returncode, done.stderr), (0, ""))
-                self.assertTrue(done.stdout.startswith("forksight: nothing found in 1 process\n"), done.stdout)
-                self.assertNotIn("could not be watched", done.stdout)
-                shell.go_on()
-
     def test_a_process_that_is_protected_from_its_own_user_is_refused_with_the_reason(self):
         with for_a_user() as (as_user, path, program), Program([*as_user, program, "private"]) as private:
             private.wait_quiet()
