@@ -296,7 +296,7 @@ TEST(Proof, TheProcessAsAWholeMustQualify) {
   expect_open(evidence, "io_uring");
   evidence = evidence_of({futex_thread(100)});
   evidence.sharing = proc::Sharing::kShared;
-  expect_open(evidence, "shares its memory");
+  expect_open(evidence, "shares the memory of the process");
   evidence.sharers = {200};
   EXPECT_TRUE(prove(evidence).stuck);
   EXPECT_FALSE(prove(evidence_of({})).stuck);
