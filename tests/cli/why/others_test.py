@@ -62,7 +62,7 @@ class Others(unittest.TestCase):
         self.assertEqual(done.stderr, f"forksight: error: {NAME}: no process of yours has that name; `ps -e` lists the names\n")
 
     def test_nobody_asked_about_the_shell_of_another_user(self):
-        with subprocess.Popen(["sh", "-c", f"setpriv --reuid={NOBODY} --clear-groups sleep 1000; :"]) as shell:
+        with subprocess.Popen(["sh", "-c", f"setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups sleep 1000; :"]) as shell:
             try:
                 sleep = wait_for_child(shell.pid)
                 done = why_as_nobody(str(sleep))
