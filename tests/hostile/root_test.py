@@ -18,7 +18,7 @@ QUEUE = Path("/dev/shm/forksight-root-test")
 # The new /proc hides the processes of other users. It belongs to a new pid namespace, so the /proc of the machine stays as it is.
 HIDE = """mount -t proc -o hidepid=2 proc /proc || exit 77
 "$2" lock > "$3" < /dev/null &
-while [ ! -s "$3" ]; do sleep 0.05; done
+while [ ! -s "$3" ]; do kill -0 $! || exit; sleep 0.05; done
 sleep 0.5
 "$1" why $! --format json
 status=$?
@@ -55,7 +55,7 @@ class Root(unittest.TestCase):
         return json.loads(done.out)
 
     def test_hidden_processes_are_seen(self):
-        done = run(["unshare", "--mount", "--pid", "--fork", "sh", "-c", HIDE, "sh", FORKSIGHT, HANGING, self.folder / "ready"])
+        done = run(["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", HIDE, "sh", FORKSIGHT, HANGING, self.folder / "ready"])
         if done.status == 77:
             self.skipTest("a new /proc cannot be mounted here")
         self.assertEqual(done.status, 1, done.text)
@@ -68,7 +68,7 @@ class Root(unittest.TestCase):
         place = self.folder / "file"
         place.write_text("no queue")
         place.chmod(0o600)
-        done = run(["unshare", "--mount", "--pid", "--fork", "sh", "-c", HIDE_FROM_QUEUE, "sh", FORKSIGHT, place])
+        done = run(["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", HIDE_FROM_QUEUE, "sh", FORKSIGHT, place])
         if done.status == 77:
             self.skipTest("a new /proc cannot be mounted here")
         self.assertEqual(done.status, 3, done.text)
