@@ -94,7 +94,7 @@ struct End {
   std::string object;
   bool by_writers = false;  // a holder that may write to the object can end the wait
   bool by_readers = false;  // a holder that may read from the object can end the wait
-  bool is_polled = false;   // the mode of the waiter's descriptor shows whether the waiter wants to read or to write
+  bool is_polled = false;   // true: only the mode of the waiter's descriptor shows whether the waiter reads or writes
   const char* via = "";
 };
 
@@ -540,9 +540,9 @@ class Search {
   std::set<std::string> wanted_;
   std::map<std::string, std::vector<proc::Holder>> holders_;
   std::map<std::int32_t, FutexLookup> futexes_;
-  std::map<std::int32_t, model::Ender> processes_;                // what all enders of one process share, by pid
+  std::map<std::int32_t, model::Ender> processes_;                // by pid: an ender without thread and descriptor
   std::map<std::int32_t, std::optional<std::string>> frozen_;     // how to thaw each process
-  std::map<std::int32_t, bool> have_libc_;                        // whether the process has glibc, as in find_caught()
+  std::map<std::int32_t, bool> have_libc_;                        // by pid: whether the process has glibc
   std::map<std::int32_t, bool> have_written_;                     // whether each ender may have written to a descriptor
   std::map<std::int32_t, bool> threaded_;                         // whether the process has more than one thread
   std::map<std::pair<std::int32_t, std::int32_t>, char> states_;  // states of threads that are enders, by pid and tid
@@ -552,7 +552,7 @@ class Search {
   std::size_t polled_left_ = kMostPolledOfAll;
   std::optional<proc::SharedMemory> shared_;
   Freezers freezers_;
-  std::optional<WakerFinder> wakers_;  // made when needed, because the constructor reads forksight's own descriptors
+  std::optional<WakerFinder> wakers_;  // made when needed, because its constructor takes time
 };
 
 }  // namespace

@@ -54,7 +54,7 @@ struct Kept {
 // The process that the table belongs to. A child whose fork the shim did not see inherits the table, but the entries
 // are not valid in that child.
 FORKSIGHT_WRITTEN_AT_FORK constinit std::int32_t g_owner = 0;
-FORKSIGHT_WRITTEN_AT_FORK constinit std::int32_t g_made = 0;      // pid of this process if a recorded fork made it
+FORKSIGHT_WRITTEN_AT_FORK constinit std::int32_t g_made = 0;      // pid of this process, if the shim recorded its fork
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_made_by = 0;  // ref of the record of that fork
 FORKSIGHT_WRITTEN_AT_FORK constinit bool g_is_recorded = false;
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_recorded_fork = 0;

@@ -13,9 +13,10 @@ namespace {
 constexpr long kSameMemory = 1;  // KCMP_VM
 constexpr long kNoSuchProcess = -3;
 
-// Offset of the thread's id in struct pthread; 0: not known for this glibc, or the id there was not the kernel's.
+// Offset of the thread's id in struct pthread. 0: forksight does not know the offset for this glibc, or the word at the
+// offset was not the id that the kernel gives.
 constinit std::size_t g_tid_offset = 0;
-// The id of this process. Stored at the start of the shim, and in each forked child whose fork the shim saw.
+// The id of this process. Stored when the shim starts, and in each forked child whose fork the shim saw.
 FORKSIGHT_WRITTEN_AT_FORK constinit std::int32_t g_pid = 0;
 
 std::int32_t read_libcs_tid(const void* thread_pointer) {

@@ -120,8 +120,8 @@ int without_proc(const std::function<int()>& body) {
   return first.wait();
 }
 
-// One process holds a loan, and has pid 2 in its pid namespace. The other process looks for deaths from a pid namespace
-// that has no process 2.
+// One process holds a loan, and has pid 2 in its pid namespace. The other process is in another pid
+// namespace, which has no process 2, and looks for dead processes.
 TEST(MemberLock, WithoutProcNobodyIsTakenForDead) {
   queue q = make();
   const baton holds, over;
@@ -291,8 +291,8 @@ TEST(MemberLock, AClonedChildWithAllDescriptorsDoesNotKeepItsParentAlive) {
   }
 }
 
-// One thread attaches again and again while another one forks. No child may keep the lock of the parent's entry,
-// whatever step of attaching the fork interrupts.
+// One thread attaches again and again while another one forks. The fork may come at any step of an attach. No
+// child may keep the lock of the parent's entry.
 TEST(MemberLock, AForkDuringAnAttachKeepsNoLock) {
   queue q = make();
   const baton done;
@@ -475,7 +475,7 @@ TEST(MemberLock, WhereLocksAreRefusedNobodyIsTakenForDead) {
   }
 }
 
-// A process whose locks are refused sees a peer that has a lock.
+// The kernel refuses all calls for locks in this process. Its peer has a lock.
 TEST(MemberLock, AProcessThatCannotLookAtLocksSaysSo) {
   queue q = make();
   std::vector<loan> all;

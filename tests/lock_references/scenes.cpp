@@ -5,11 +5,11 @@
 //   scenes SCENE
 //
 //   holder     a thread of the parent holds the lock
-//   pair       a thread holds the lock, and another thread only has its address
-//   crowd      a thread holds the lock, and four other threads only have its address
+//   pair       a thread holds the lock, and another thread only has the address of the lock
+//   crowd      a thread holds the lock, and four other threads only have the address of the lock
 //   leaked     a thread took the lock and has ended; another thread only has the address
 //   forker     the thread that forks holds the lock; another thread only has the address
-//   finished   the thread that forks holds the lock; another thread has used the lock and returned from that function
+//   finished   the thread that forks holds the lock; another thread has used the lock in a function that has returned
 //   waiter     the thread that forks holds the lock, and another thread waits for it
 //   elsewhere  a thread holds the lock and waits for a second lock, which the thread that forks holds
 //   own        a thread that the child has started holds the lock

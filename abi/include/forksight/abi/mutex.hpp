@@ -9,7 +9,7 @@ namespace forksight::abi {
 struct Mutex {
   static constexpr Versions kVersions{{2, 28}, {2, 43}};
 
-  std::uint32_t lock;  // 0 free, 1 held, 2 held and waited for; for other kinds see is_held()
+  std::uint32_t lock;  // of a normal mutex: 0 free, 1 held, 2 held and waited for. Other kinds: is_held()
   std::uint32_t count;
   std::int32_t owner;
   std::uint32_t users;
@@ -46,8 +46,9 @@ struct Mutex {
   // pthread_mutex_init() sets this bit for every robust mutex, so the result means nothing for robust mutexes.
   constexpr bool is_shared() const { return (kind & kShared) != 0; }
   constexpr bool has_tid_in_lock() const { return is_robust() || is_pi(); }
-  // True if an unlock, or another lock by the owner, compares the tid of the caller with that of the owner. For a mutex
-  // with priority protection the result depends on the type of the mutex, as for an ordinary mutex.
+  // True if pthread_mutex_unlock(), and pthread_mutex_lock() of a held mutex, compare the tid of the caller with the
+  // tid of the owner. For a mutex with priority protection the result depends on the type of the mutex, as for an
+  // ordinary mutex.
   constexpr bool checks_owner() const {
     return type() == Type::kRecursive || type() == Type::kErrorcheck || has_tid_in_lock();
   }
