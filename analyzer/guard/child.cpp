@@ -60,6 +60,9 @@ using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr auto kPace = 200ms;
+// How long calls for files block the child until this process asks for their places. The path of a call is in the
+// memory of the child, and most children never make this process read it.
+constexpr auto kUnplaced = 500ms;
 // How long this process waits for the end of a child after SIGKILL. On a busy machine, the child may get a processor
 // late. A child that a file system blocks does not end at all.
 constexpr std::chrono::milliseconds kPatience{2000};
@@ -345,6 +348,24 @@ class Watcher {
     return true;
   }
 
+  // Counts `since_look` for the places of a call. Adds to `found` the places whose calls have taken too long.
+  // `counted`: the folders and devices of the places that this look has counted already.
+  void add_slow_places(const proc::BlockedCall& call, pid_t pid, pid_t tid, Clock::duration since_look,
+                       std::set<std::pair<std::string, std::string>>& counted, std::vector<files::DeadPlace>& found) {
+    // If a thread waits for a page, each place is only a candidate. Then only the place of the file counts on which the
+    // child works.
+    const std::string worked_on = call.call.in_syscall ? std::string() : files::current_work().path;
+    const Clock::duration most = files::has_dead_places() ? files::kLongestFurtherSlowCalls : files::kLongestSlowCalls;
+    for (files::DeadPlace& place : proc::find_places(call, pid, tid)) {
+      if (!call.call.in_syscall && !worked_on.starts_with(place.folder + '/')) continue;
+      if (!place.is_without_disk() || !counted.emplace(place.folder, place.device).second) continue;
+      Clock::duration& blocked = blocked_for_[{place.folder, place.device}];
+      blocked += since_look;
+      place.is_slow = true;
+      if (blocked + kUnplaced >= most) found.push_back(std::move(place));
+    }
+  }
+
   // Looks for threads of the child and of the opener that have been in one call for a file for too long. Returns the
   // places of these files. Also returns the places whose calls, all together, have taken too long.
   std::vector<files::DeadPlace> look() {
@@ -352,6 +373,7 @@ class Watcher {
     // Between two looks, this process itself may have waited for a processor.
     const Clock::duration since_look = std::min<Clock::duration>(now - std::exchange(looked_at_, now), 2 * kPace);
     std::set<std::pair<std::string, std::string>> slow;
+    bool is_blocked = false;
     std::map<std::int32_t, std::pair<std::string, Clock::time_point>> calls;
     std::vector<files::DeadPlace> found;
     for (const pid_t pid : {child_, opener_}) {
@@ -361,19 +383,8 @@ class Watcher {
         if (!call) continue;
         const auto before = calls_.find(tid);
         const bool is_same = before != calls_.end() && before->second.first == call->identity;
-        // If a thread waits for a page, each place is only a candidate. Then only the place of the file counts on which
-        // the child works.
-        const std::string worked_on = call->call.in_syscall ? std::string() : files::current_work().path;
-        for (files::DeadPlace& place : proc::find_places(*call, pid, tid)) {
-          if (!call->call.in_syscall && !worked_on.starts_with(place.folder + '/')) continue;
-          if (!place.is_without_disk() || !slow.emplace(place.folder, place.device).second) continue;
-          Clock::duration& blocked = blocked_for_[{place.folder, place.device}];
-          blocked += since_look;
-          place.is_slow = true;
-          const Clock::duration most =
-              files::has_dead_places() ? files::kLongestFurtherSlowCalls : files::kLongestSlowCalls;
-          if (blocked >= most) found.push_back(std::move(place));
-        }
+        if (!std::exchange(is_blocked, true)) blocked_in_all_ += since_look;
+        if (blocked_in_all_ >= kUnplaced) add_slow_places(*call, pid, tid, since_look, slow, found);
         const Clock::time_point since = is_same ? before->second.second : now;
         if (now - since >= files::kLongestCall) {
           for (files::DeadPlace& place : proc::find_places(*call, pid, tid)) found.push_back(std::move(place));
@@ -392,6 +403,8 @@ class Watcher {
   std::optional<Clock::time_point> killed_at_;
   std::map<std::int32_t, std::pair<std::string, Clock::time_point>> calls_;  // by thread: its call, and since when
   Clock::time_point looked_at_ = Clock::now();
+  // How long the looks have seen threads in calls for files, of any place.
+  Clock::duration blocked_in_all_{};
   // By folder and device of a place: how long the looks have seen threads in calls for its files.
   std::map<std::pair<std::string, std::string>, Clock::duration> blocked_for_;
 };
