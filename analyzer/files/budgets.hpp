@@ -18,7 +18,7 @@ inline constexpr std::chrono::minutes kLongestReading{5};
 // How long a call for a file may block before its file system counts as one that does not answer.
 inline constexpr std::chrono::seconds kLongestCall{2};
 // How long the calls for files of one FUSE or network file system may block all together, if each of them returns soon.
-inline constexpr std::chrono::milliseconds kLongestSlowCalls{4000};
+inline constexpr std::chrono::milliseconds kLongestSlowCalls{5000};
 // How long the calls for files of each further FUSE or network file system may block, after one was left out.
 inline constexpr std::chrono::milliseconds kLongestFurtherSlowCalls{1000};
 // How much processor time the work on one program or library and its debug information may take. The largest programs
