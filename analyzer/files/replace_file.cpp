@@ -8,125 +8,241 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 namespace forksight::files {
 namespace {
 
-constexpr int kMaxLinks = 16;
+constexpr int kMaxLinks = 40;  // the limit of Linux
 
 Error failure(int error) { return Error{std::strerror(error)}; }
 
-std::string folder_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
+bool is_stranger(uid_t owner) { return owner != 0 && owner != ::geteuid(); }
+
+// The place of a file that is to be written. `folder` refers to its folder (O_PATH), so the folder stays the same while
+// other users rename the folders of its path, or put links in their place.
+struct OutputPlace {
+  Descriptor folder;
+  struct stat folder_status {};
+  std::string name;  // of the file in the folder, without a slash
+  bool exists = false;
+  Descriptor file;  // O_PATH, if the file exists. A symbolic link is not followed
+  struct stat status {};
+};
+
+// True for a folder such as /tmp: everybody may create files there, and nobody may rename the files of others.
+bool is_shared(const struct stat& folder) { return (folder.st_mode & S_ISVTX) != 0 && (folder.st_mode & S_IWOTH) != 0; }
+
+// Another user put the file at this place, and might use it to direct the output of the caller. Users other than root
+// have only their own rights to lose. For them, only folders such as /tmp count: there they expect files of strangers.
+// The kernel has the same rule (fs.protected_symlinks).
+bool is_trap(const struct stat& file, const struct stat& folder) {
+  return is_stranger(file.st_uid) && (::geteuid() == 0 || is_shared(folder));
 }
 
-// Creates a file in the folder of `path`, under a name that does not exist yet.
-Descriptor make_draft(const std::string& path, unsigned mode, std::string& name) {
+// In /proc, links lead to open files, and such a file may have no name. Only the kernel can follow these links.
+bool is_of_procfs(int fd) {
+  struct statfs status {};
+  return ::fstatfs(fd, &status) == 0 && status.f_type == static_cast<long>(PROC_SUPER_MAGIC);
+}
+
+// Returns the text of the symbolic link to which `link` (O_PATH) refers. On failure, returns "".
+std::string text_of_link(int link) {
+  std::array<char, PATH_MAX> text{};
+  const ssize_t length = ::readlinkat(link, "", text.data(), text.size());
+  if (length <= 0 || static_cast<std::size_t>(length) >= text.size()) return {};
+  return {text.data(), static_cast<std::size_t>(length)};
+}
+
+// Finds the place of a file, folder by folder. The last part of a path is not followed if it is a link.
+class PlaceFinder {
+ public:
+  Result<OutputPlace> find(const std::string& path) {
+    rest_ = path;
+    if (path.empty()) return failure(ENOENT);
+    if (!enter(AT_FDCWD, path.front() == '/' ? "/" : ".")) return failure(errno);
+    return find_rest();
+  }
+
+  // `place` is that of a link. Finds the place of the file to which the link leads.
+  Result<OutputPlace> find_target(OutputPlace place) {
+    folder_ = std::move(place.folder);
+    folder_status_ = place.folder_status;
+    rest_.clear();
+    if (!follow(place.file.get())) return failure(errno);
+    return find_rest();
+  }
+
+ private:
+  Result<OutputPlace> find_rest() {
+    while (true) {
+      const std::size_t start = rest_.find_first_not_of('/');
+      if (start == std::string::npos) return failure(EISDIR);
+      const std::size_t end = std::min(rest_.find('/', start), rest_.size());
+      const std::string name = rest_.substr(start, end - start);
+      rest_.erase(0, end);
+      if (rest_.empty()) return open_last(name);
+      // O_DIRECTORY makes the kernel mount a file system that is mounted on demand.
+      if (enter(folder_.get(), name.c_str(), O_NOFOLLOW)) continue;
+      if (errno != ENOTDIR && errno != ELOOP) return failure(errno);
+      const Descriptor link(::openat(folder_.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+      struct stat status {};
+      if (!link || ::fstat(link.get(), &status) != 0) return failure(errno);
+      if (!S_ISLNK(status.st_mode)) return failure(ENOTDIR);
+      if (is_of_procfs(link.get())) {
+        if (!enter(folder_.get(), name.c_str())) return failure(errno);
+        continue;
+      }
+      if (is_trap(status, folder_status_)) {
+        return Error{
+            fmt::format("its folder {} is a link of user {}, which forksight does not follow: name the folder to "
+                        "which the link leads",
+                        name, status.st_uid)};
+      }
+      if (!follow(link.get())) return failure(errno);
+    }
+  }
+
+  Result<OutputPlace> open_last(const std::string& name) {
+    if (name == "." || name == "..") return failure(EISDIR);
+    OutputPlace place;
+    place.name = name;
+    place.file = Descriptor(::openat(folder_.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    if (!place.file && errno != ENOENT) return failure(errno);
+    place.exists = static_cast<bool>(place.file);
+    if (place.exists && ::fstat(place.file.get(), &place.status) != 0) return failure(errno);
+    place.folder = std::move(folder_);
+    place.folder_status = folder_status_;
+    return place;
+  }
+
+  // On failure, errno is that of openat() or fstat(), and the current folder stays the same.
+  bool enter(int from, const char* name, int flags = 0) {
+    Descriptor folder(::openat(from, name, O_PATH | O_DIRECTORY | O_CLOEXEC | flags));
+    struct stat status {};
+    if (!folder || ::fstat(folder.get(), &status) != 0) return false;
+    folder_ = std::move(folder);
+    folder_status_ = status;
+    return true;
+  }
+
+  // The current folder is that of the link. Puts the text of the link before the rest of the path.
+  bool follow(int link) {
+    std::string target = text_of_link(link);
+    if (target.empty() || ++links_ > kMaxLinks) {
+      errno = ELOOP;
+      return false;
+    }
+    rest_.insert(0, target);
+    return target.front() != '/' || enter(AT_FDCWD, "/");
+  }
+
+  std::string rest_;  // what is left of the path, relative to the current folder
+  Descriptor folder_;
+  struct stat folder_status_ {};
+  int links_ = 0;
+};
+
+// Creates a file in the folder, under a name that does not exist yet.
+Descriptor make_draft(const OutputPlace& place, unsigned mode, std::string& draft) {
   constexpr int kAttempts = 16;
   for (int i = 0; i < kAttempts; ++i) {
     std::uint64_t random = 0;
     if (::getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random)
       random = static_cast<std::uint64_t>(::getpid());
-    const std::size_t slash = path.rfind('/') + 1;  // if there is no slash, npos + 1 is 0
-    name = fmt::format("{}.{}.{:016x}", path.substr(0, slash), path.substr(slash, 200),
-                       random + static_cast<std::uint64_t>(i));
-    Descriptor file(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+    draft = fmt::format(".{}.{:016x}", place.name.substr(0, 200), random + static_cast<std::uint64_t>(i));
+    Descriptor file(
+        ::openat(place.folder.get(), draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
     if (file || errno != EEXIST) return file;
   }
   return {};
 }
 
-// True for a folder such as /tmp: everybody may create files there, and nobody may rename the files of others.
-bool is_shared_folder(const std::string& path) {
-  struct stat status {};
-  return ::stat(folder_of(path).c_str(), &status) == 0 && (status.st_mode & S_ISVTX) != 0 &&
-         (status.st_mode & S_IWOTH) != 0;
+// Gives the draft the name of the file. On failure, removes the draft and keeps errno.
+bool put_draft_in_place(const OutputPlace& place, const std::string& draft) {
+  if (::renameat(place.folder.get(), draft.c_str(), place.folder.get(), place.name.c_str()) == 0) return true;
+  const int error = errno;
+  ::unlinkat(place.folder.get(), draft.c_str(), 0);
+  errno = error;
+  return false;
 }
 
-// Empties the file at `path`, which must still be the file `seen`.
-Result<OutputFile> empty_in_place(const std::string& path, const struct stat& seen) {
-  if (seen.st_uid != ::geteuid() && is_shared_folder(path)) {
-    return Error{fmt::format("user {} owns it, in a folder that everybody may write to", seen.st_uid)};
+// Opens the file to which `place.file` refers, even if another file has the name by now.
+Descriptor reopen(const OutputPlace& place, int flags) {
+  return Descriptor(::open(fmt::format("/proc/self/fd/{}", place.file.get()).c_str(), flags | O_NOCTTY | O_CLOEXEC));
+}
+
+Result<OutputFile> empty_in_place(const OutputPlace& place) {
+  const struct stat& folder = place.folder_status;
+  if (is_stranger(place.status.st_uid) && is_shared(folder)) {
+    return Error{fmt::format("user {} owns it, in a folder that everybody may write to", place.status.st_uid)};
   }
-  Descriptor file(::open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-  struct stat now {};
-  if (!file || ::fstat(file.get(), &now) != 0) return failure(errno);
-  if (now.st_dev != seen.st_dev || now.st_ino != seen.st_ino) return Error{"another file took its place just now"};
-  if (::ftruncate(file.get(), 0) != 0) return failure(errno);
+  // A user may be able to give a file of another user a second name (fs.protected_hardlinks is 0).
+  const bool is_folder_of_stranger = is_stranger(folder.st_uid) || (folder.st_mode & S_IWOTH) != 0;
+  if (::geteuid() == 0 && is_folder_of_stranger && place.status.st_nlink > 1) {
+    return Error{"it has several names, and another user may write to its folder"};
+  }
+  Descriptor file = reopen(place, O_WRONLY | O_NONBLOCK);
+  if (!file || ::ftruncate(file.get(), 0) != 0) return failure(errno);
   return OutputFile{std::move(file), true};
 }
 
-Result<OutputFile> replace_existing(const std::string& path, const struct stat& seen) {
+Result<OutputFile> replace_existing(const OutputPlace& place) {
   constexpr unsigned kPrivate = 0600;  // the mode until the new file has the owner of the old one
+  const struct stat& old = place.status;
   std::string draft;
-  Descriptor file = make_draft(path, kPrivate, draft);
-  if (!file) return empty_in_place(path, seen);
-  const bool is_own = seen.st_uid == ::geteuid() && seen.st_gid == ::getegid();
-  const bool is_kept = (is_own || ::fchown(file.get(), seen.st_uid, seen.st_gid) == 0) &&
-                       ::fchmod(file.get(), seen.st_mode & 0777U) == 0;
-  if (is_kept && ::rename(draft.c_str(), path.c_str()) == 0) return OutputFile{std::move(file), true};
-  ::unlink(draft.c_str());
-  return empty_in_place(path, seen);
+  Descriptor file = make_draft(place, kPrivate, draft);
+  if (!file) return empty_in_place(place);
+  const bool is_own = old.st_uid == ::geteuid() && old.st_gid == ::getegid();
+  const bool is_kept =
+      (is_own || ::fchown(file.get(), old.st_uid, old.st_gid) == 0) && ::fchmod(file.get(), old.st_mode & 0777U) == 0;
+  if (!is_kept) {
+    ::unlinkat(place.folder.get(), draft.c_str(), 0);
+    return empty_in_place(place);
+  }
+  if (put_draft_in_place(place, draft)) return OutputFile{std::move(file), true};
+  return empty_in_place(place);
 }
 
 // Replaces a link of another user by a file.
-Result<OutputFile> replace_link(const std::string& path, unsigned owner) {
+Result<OutputFile> replace_link(const OutputPlace& place) {
   std::string draft;
-  Descriptor file = make_draft(path, 0666, draft);
-  if (file && ::rename(draft.c_str(), path.c_str()) == 0) return OutputFile{std::move(file), true};
-  const int error = errno;
-  if (file) ::unlink(draft.c_str());
-  return Error{fmt::format("it is a link of user {}, which forksight does not follow, and which cannot be replaced: {}",
-                           owner, std::strerror(error))};
+  Descriptor file = make_draft(place, 0666, draft);
+  if (file && put_draft_in_place(place, draft)) return OutputFile{std::move(file), true};
+  return Error{fmt::format("it is a link of user {}, which forksight does not follow and cannot replace: {}",
+                           place.status.st_uid, std::strerror(errno))};
 }
 
-Result<OutputFile> open_stream(const std::string& path) {
-  Descriptor file(::open(path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC));
+Result<OutputFile> open_stream(const OutputPlace& place) {
+  if (S_ISFIFO(place.status.st_mode) && is_trap(place.status, place.folder_status)) {
+    return Error{
+        fmt::format("it is a FIFO of user {}, and forksight would wait until that user reads it", place.status.st_uid)};
+  }
+  Descriptor file = reopen(place, O_WRONLY);
   struct stat status {};
   if (!file || ::fstat(file.get(), &status) != 0) return failure(errno);
   return OutputFile{std::move(file), S_ISREG(status.st_mode)};
 }
 
-// Returns the path to which the link leads. If the target of the link is relative, the path begins with the folder of
-// the link.
-std::string target_of(const std::string& path) {
-  std::array<char, 4096> target{};
-  const ssize_t length = ::readlink(path.c_str(), target.data(), target.size());
-  if (length <= 0 || static_cast<std::size_t>(length) >= target.size()) return {};
-  const std::string text(target.data(), static_cast<std::size_t>(length));
-  return text.starts_with('/') ? text : folder_of(path) + "/" + text;
+// Opens the file behind a link of /proc.
+Result<OutputFile> open_behind_link(const OutputPlace& place) {
+  Descriptor file(::openat(place.folder.get(), place.name.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC));
+  struct stat status {};
+  if (!file || ::fstat(file.get(), &status) != 0) return failure(errno);
+  return OutputFile{std::move(file), S_ISREG(status.st_mode)};
 }
 
-Result<OutputFile> open_from(const std::string& path, int links) {
-  struct stat seen {};
-  if (::lstat(path.c_str(), &seen) != 0) {
-    if (errno != ENOENT) return failure(errno);
-    Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC, 0666));
-    if (file) return OutputFile{std::move(file), true};
-    return errno == EEXIST && links > 0 ? open_from(path, links - 1) : Result<OutputFile>(failure(errno));
-  }
-  if (S_ISREG(seen.st_mode)) return replace_existing(path, seen);
-  if (!S_ISLNK(seen.st_mode)) return open_stream(path);
-  if (seen.st_uid != 0 && seen.st_uid != ::geteuid()) return replace_link(path, seen.st_uid);
-  struct stat behind {};
-  if (::stat(path.c_str(), &behind) == 0) {
-    if (S_ISDIR(behind.st_mode)) return failure(EISDIR);
-    // A link in /proc leads to a file that is already open. That file may have no other name. /dev/stdout leads to such
-    // a link.
-    struct statfs folder {};
-    const bool is_open_file =
-        ::statfs(folder_of(path).c_str(), &folder) == 0 && folder.f_type == static_cast<long>(PROC_SUPER_MAGIC);
-    if (!S_ISREG(behind.st_mode) || is_open_file) return open_stream(path);
-  }
-  const std::string target = target_of(path);
-  if (target.empty() || links == 0) return failure(ELOOP);
-  return open_from(target, links - 1);
+Result<OutputFile> create_new(const OutputPlace& place) {
+  Descriptor file(::openat(place.folder.get(), place.name.c_str(),
+                           O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC, 0666));
+  if (file) return OutputFile{std::move(file), true};
+  return errno == EEXIST ? Error{"another program has just created it: try again"} : failure(errno);
 }
 
 }  // namespace
@@ -141,16 +257,36 @@ bool write_all(int fd, std::string_view text) {
   return true;
 }
 
-Result<OutputFile> open_output(const std::string& path) { return open_from(path, kMaxLinks); }
+Result<OutputFile> open_output(const std::string& path) {
+  PlaceFinder finder;
+  auto place = finder.find(path);
+  while (place && place->exists && S_ISLNK(place->status.st_mode)) {
+    if (is_of_procfs(place->file.get())) return open_behind_link(place.value());
+    if (is_stranger(place->status.st_uid)) return replace_link(place.value());
+    place = finder.find_target(std::move(place.value()));
+  }
+  if (!place) return Error{place.error()};
+  if (!place->exists) return create_new(place.value());
+  if (S_ISDIR(place->status.st_mode)) return failure(EISDIR);
+  return S_ISREG(place->status.st_mode) ? replace_existing(place.value()) : open_stream(place.value());
+}
 
 std::string replace_file(const std::string& path, std::string_view text, unsigned mode) {
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  OutputPlace place;
+  place.name = path.substr(slash + 1);  // if there is no slash, npos + 1 is 0
+  place.folder = Descriptor(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!place.folder) return std::strerror(errno);
   std::string draft;
-  const Descriptor file = make_draft(path, mode, draft);
+  const Descriptor file = make_draft(place, mode, draft);
   if (!file) return std::strerror(errno);
-  if (write_all(file.get(), text) && ::rename(draft.c_str(), path.c_str()) == 0) return "";
-  const int error = errno;
-  ::unlink(draft.c_str());
-  return std::strerror(error);
+  if (!write_all(file.get(), text)) {
+    const int error = errno;
+    ::unlinkat(place.folder.get(), draft.c_str(), 0);
+    return std::strerror(error);
+  }
+  return put_draft_in_place(place, draft) ? "" : std::strerror(errno);
 }
 
 }  // namespace forksight::files

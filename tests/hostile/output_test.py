@@ -85,6 +85,55 @@ class Output(unittest.TestCase):
         self.assertFalse(self.report.is_symlink())
         self.check_file(self.report)
 
+    def make_folder_link(self, owner):
+        """Returns the victim, a file in a folder. The folder has a second path: self.folder / "way" / "there"."""
+        (self.folder / "private").mkdir()
+        victim = self.folder / "private" / "report.json"
+        victim.write_text("precious")
+        (self.folder / "way").mkdir()
+        link = self.folder / "way" / "there"
+        link.symlink_to("../private")
+        os.chown(link, owner, owner, follow_symlinks=False)
+        return victim
+
+    def test_a_link_of_another_user_to_a_folder_is_not_followed(self):
+        self.need_root()
+        victim = self.make_folder_link(STRANGER)
+        for report in (self.folder / "way" / "there" / "report.json", self.folder / "way" / "there" / ".." / "new.json"):
+            done = self.forksight(report, 2)
+            self.assertIn(f"its folder there is a link of user {STRANGER}", done.err)
+        self.assertEqual(victim.read_text(), "precious")
+        self.assertFalse((self.folder / "new.json").exists())
+
+    def test_a_link_of_ones_own_to_a_folder_is_followed(self):
+        victim = self.make_folder_link(os.geteuid())
+        self.forksight(self.folder / "way" / "there" / "report.json")
+        self.check_file(victim)
+
+    def test_a_link_behind_a_link_of_ones_own_is_checked(self):
+        self.need_root()
+        victim = self.make_folder_link(STRANGER)
+        self.report.symlink_to("way/there/report.json")
+        self.assertIn("which forksight does not follow", self.forksight(self.report, 2).err)
+        self.assertEqual(victim.read_text(), "precious")
+
+    def test_links_that_lead_to_each_other(self):
+        (self.folder / "a").symlink_to("b")
+        (self.folder / "b").symlink_to("a")
+        for report in (self.folder / "a", self.folder / "a" / "report.json"):
+            self.assertIn("Too many levels of symbolic links", self.forksight(report, 2).err)
+
+    def test_a_folder_of_proc_is_followed(self):
+        report = "/proc/self/cwd/report.json"
+        self.forksight(report, cwd=self.folder)
+        self.check_file(self.report)
+
+    def test_a_fifo_of_another_user_is_not_opened(self):
+        self.need_root()
+        os.mkfifo(self.report, 0o666)
+        os.chown(self.report, STRANGER, STRANGER)
+        self.assertIn(f"it is a FIFO of user {STRANGER}", self.forksight(self.report, 2).err)
+
     def test_a_hard_link_of_another_user_is_not_written_through(self):
         victim = self.folder / "victim"
         victim.write_text("precious")
