@@ -182,11 +182,12 @@ std::string describe_note(trace::NoteCode code, std::uint64_t value) {
           value);
     case trace::NoteCode::kCudaIpcFull:
       return fmt::format(
-          "{} calls that share device memory were not recorded: it is not known what the process shares from then on",
+          "{} calls that share device memory were not recorded, so it is not known what the process shared afterwards",
           value);
     case trace::NoteCode::kConfined:
       return fmt::format(
-          "a seccomp filter kills the process for {} system calls that the shim would make: their facts are missing",
+          "a seccomp filter would kill the process for {} system calls of the shim: what these calls find out is "
+          "missing",
           value);
     case trace::NoteCode::kHandlersUnwrapped:
       return fmt::format("{} atfork handlers did not fit the list: they are neither timed nor named while they run",

@@ -45,7 +45,7 @@ void abandoned_shared_lock(const Evidence& evidence, std::vector<Finding>& findi
       finding.fixes.push_back(
           {"Do not end processes by SIGKILL while they may hold the mutex. To go on now, end all processes that share "
            "the "
-           "mutex, and create it anew."});
+           "mutex, and create a new mutex."});
       findings.push_back(std::move(finding));
     }
   }

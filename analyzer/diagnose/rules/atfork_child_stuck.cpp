@@ -30,9 +30,9 @@ void atfork_child_stuck(const Evidence& evidence, std::vector<Finding>& findings
       finding.fixes.push_back({"End the pool in the prepare handler, in the parent, not in the child."});
     }
     finding.fixes.push_back(
-        {"In the library: let the child handler only re-initialise what its prepare handler had locked, and start "
+        {"In the library: let the child handler only re-initialise what the prepare handler had locked. Start "
          "threads at the first use after the fork."});
-    finding.fixes.push_back({"Use posix_spawn() where the child is another program: it calls no handlers."});
+    finding.fixes.push_back({"Use posix_spawn() where the child is another program: posix_spawn() calls no handlers."});
     finding.fixes.push_back({"Fork before the library is used, or while none of its threads is at work."});
     findings.push_back(std::move(finding));
   }

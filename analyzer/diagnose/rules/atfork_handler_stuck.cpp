@@ -28,7 +28,8 @@ void atfork_handler_stuck(const Evidence& evidence, std::vector<Finding>& findin
            "holds such a lock and waits for the forking thread."});
     }
     finding.fixes.push_back(
-        {"Use posix_spawn() or vfork() and exec where the child is another program: they call no handlers."});
+        {"Use posix_spawn() or vfork() and exec where the child is another program: these functions call no "
+         "handlers."});
     findings.push_back(std::move(finding));
   }
 }

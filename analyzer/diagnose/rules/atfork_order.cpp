@@ -41,7 +41,8 @@ void atfork_order(const Evidence& evidence, std::vector<Finding>& findings) {
         {"Or let the other threads take these locks in the order of the handlers; or take both in one "
          "handler."});
     finding.fixes.push_back(
-        {"Use posix_spawn() or vfork() and exec where the child is another program: they call no handlers."});
+        {"Use posix_spawn() or vfork() and exec where the child is another program: these functions call no "
+         "handlers."});
     findings.push_back(std::move(finding));
   }
 }

@@ -42,13 +42,13 @@ Finding describe_missed(const Evidence& evidence, model::ProcessId id, const mod
       finding,
       process.zombies.size() == 1
           ? fmt::format("Its child {} ({}) has ended, and nobody has waited for that end.", child.pid, child.name)
-          : fmt::format("{} children of it have ended, the first of them {} ({}), and nobody has waited for "
-                        "their ends.",
+          : fmt::format("{} children of the process have ended, the first of them {} ({}), and nobody has "
+                        "waited for their ends.",
                         process.zombies.size(), child.pid, child.name));
-  add_sentence(
-      finding,
-      "No SIGCHLD is pending for it: the signal of that end was delivered before the thread slept. One SIGCHLD may "
-      "also stand for several children.");
+  add_sentence(finding,
+               "No SIGCHLD is pending for the process: the signal of that end was delivered before the thread slept. "
+               "One SIGCHLD may "
+               "also stand for several children.");
   add_sentence(finding, "This is not certain: the process may wait for another signal, and for its children later.");
   finding.fixes.push_back(
       {"Block SIGCHLD before asking whether the child lives, and sleep with sigsuspend(), which unblocks it and "

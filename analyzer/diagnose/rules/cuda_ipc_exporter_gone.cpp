@@ -73,9 +73,10 @@ Finding describe_last_use(const Evidence& evidence, const Import& import, std::u
 }
 
 void add_rest(Finding& finding) {
-  add_sentence(finding,
-               "A handle of cuIpcGetMemHandle opens the exporter's own allocation. The driver does not count the "
-               "processes that have it open: cuMemFree frees it, and so does the end of the exporter.");
+  add_sentence(
+      finding,
+      "A handle of cuIpcGetMemHandle opens the exporter's own allocation. The driver does not count the "
+      "processes that have this memory open: cuMemFree frees the memory, and so does the end of the exporter.");
   finding.fixes.push_back(
       {"Let each importer close the memory (cuIpcCloseMemHandle) and tell the exporter. The exporter may free it, or "
        "end, when all importers have closed it.",

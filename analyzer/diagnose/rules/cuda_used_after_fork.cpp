@@ -94,9 +94,10 @@ Finding describe(const Evidence& evidence, const Touches& touches, const model::
   cuda::tell_init(evidence, fork, finding);
   add_sentence(
       finding,
-      fmt::format("The driver's contexts and its threads belong to the process that initialised it. They do not "
-                  "survive a fork, and cuInit does not make them anew in the child{}.",
-                  is_stuck ? "" : ": every call there is refused"));
+      fmt::format(
+          "The driver's contexts and its threads belong to the process that initialised the driver. They do not "
+          "survive a fork, and cuInit does not make them anew in the child{}.",
+          is_stuck ? "" : ": every call there is refused"));
   add_sentence(finding, describe_end(child));
   cuda::add_fixes(child, *fork.cuda, finding);
   return finding;

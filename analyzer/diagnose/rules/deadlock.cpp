@@ -283,8 +283,9 @@ void describe_pattern(WaitPattern pattern, const Evidence& evidence, const Sleep
   if (pattern == WaitPattern::kPromise)
     add_sentence(
         finding,
-        "Nobody is left to set it: the thread that should have set it has ended without doing so, waits itself, or "
-        "never existed. A promise that is destroyed unset reports this (broken_promise); this promise still exists.");
+        "Nobody is left to set the promise: the thread that should have set it has ended without doing so, waits "
+        "itself, or never existed. A promise that is destroyed unset reports this (broken_promise); this promise still "
+        "exists.");
 }
 
 void add_fixes(WaitPattern pattern, const Sleepers& sleepers, Finding& finding) {
@@ -371,8 +372,9 @@ std::string name_waiters_without_owner(const Evidence& evidence, const Sleepers&
   return fmt::format("{} {}", fmt::join(names, " and "), names.size() == 1 ? "waits" : "wait");
 }
 
-// Returns the wait that the first line of the finding names: the first that the user's own code makes. If there is none,
-// returns the first wait. For example, the main thread of Python waits in the standard library when a program ends.
+// Returns the wait that the first line of the finding names: the first that the user's own code makes. If there is
+// none, returns the first wait. For example, the main thread of Python waits in the standard library when a program
+// ends.
 Sleepers::const_iterator find_first_told(const Sleepers& sleepers) {
   const auto has_own_line = [](const Sleeper& sleeper) {
     const auto is_own = [](const model::Frame& frame) { return words::whose(frame) == words::Whose::kUser; };

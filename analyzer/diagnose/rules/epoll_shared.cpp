@@ -56,14 +56,15 @@ Finding describe(const Evidence& evidence, const Share& share, const ShareUse& r
   add_sentence(finding,
                fmt::format("{} called epoll_ctl(EPOLL_CTL_DEL) for {}{}, with success, and had not added it itself.",
                            child, target, words::at(" at ", removed.stack)));
+  const std::string name = evidence.name(share.owner);
   add_sentence(finding,
                missed != nullptr
-                   ? fmt::format("After that {} began its next wait{}. It has the same {} open and has not added it "
-                                 "again, so it gets no events of it.",
-                                 evidence.name(share.owner), words::at(" at ", missed->stack), removed.target_kind)
-                   : fmt::format("At that instant {} was in a wait that it had begun after the fork. It has the same "
+                   ? fmt::format("After that {} began its next wait{}. {} has the same {} open and has not added it "
+                                 "again, so {} gets no events of it.",
+                                 name, words::at(" at ", missed->stack), name, removed.target_kind, name)
+                   : fmt::format("At that instant {} was in a wait that it had begun after the fork. {} has the same "
                                  "{} open, and gets no events of it any more.",
-                                 evidence.name(share.owner), removed.target_kind));
+                                 name, name, removed.target_kind));
   add_sentence(finding, describe_liveness(owner));
   finding.fixes.push_back(
       {"Close the inherited epoll descriptor in the child and make a new one there; remove nothing from the old one.",

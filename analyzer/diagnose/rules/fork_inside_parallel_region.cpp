@@ -29,7 +29,7 @@ void tell(const Evidence& evidence, const model::Fork& fork, const model::Pool& 
   add_sentence(finding, describe_liveness(child));
   add_sentence(finding,
                fmt::format("fork(){} was called by {} of {} inside of a parallel region: the child is one thread "
-                           "of a team whose others were not copied.",
+                           "of a team whose other threads were not copied.",
                            words::at(" at ", fork.stack), words::thread(evidence.model().threads[fork.forking_thread]),
                            words::parent(evidence.process(fork.process))));
   add_sentence(finding, finding.outcome == Outcome::kError

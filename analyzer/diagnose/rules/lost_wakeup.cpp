@@ -156,13 +156,15 @@ Finding describe(const Evidence& evidence, const pools::UnexplainedWait& suspect
   if (suspect.wait != nullptr) {
     add_sentence(
         finding,
-        fmt::format("The child has none of these. If {} is one of them, this is why the child hangs. It is not proven.",
-                    futex_waits::find_purpose(suspect.wait->stack).other_side));
+        fmt::format(
+            "The child has none of these threads. If {} is one of them, this is why the child hangs. It is not proven.",
+            futex_waits::find_purpose(suspect.wait->stack).other_side));
     tell_lock_references(evidence, *suspect.wait, finding);
   } else {
-    add_sentence(finding,
-                 "The child has none of these. If one of them was to end this wait, this is why the child hangs. It is "
-                 "not proven.");
+    add_sentence(
+        finding,
+        "The child has none of these threads. If one of them was to end this wait, this is why the child hangs. "
+        "It is not proven.");
     add_sentence(finding,
                  "It is not known which lock, condition or future this is: forksight saw no lock operation of the "
                  "child on a lock held at the fork. It may be a condition variable, a future, or a lock inside of libc "

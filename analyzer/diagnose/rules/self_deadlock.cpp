@@ -114,7 +114,7 @@ void self_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
     if (is_inherited) {
       add_sentence(finding,
                    "The mutex names the id that this thread had in the process that forked: the copy of the thread "
-                   "holds the copy of the lock, and did not release it before it locked it again.");
+                   "holds the copy of the lock, and the thread did not release the lock before it locked it again.");
       finding.fixes.push_back(
           {fmt::format("In the child, unlock {} before it is locked again: in a pthread_atfork() child handler, or "
                        "right after fork().",

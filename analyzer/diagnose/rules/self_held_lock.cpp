@@ -94,7 +94,7 @@ void tell(const Evidence& evidence, const Touch& touch, const locks::Orphan& own
                                           "from that one by several forks.",
                                           parent, words::thread(own.holder), taken, forked));
   add_sentence(finding, fmt::format("{} {} records its owner by thread id, here {}. In the child that thread has "
-                                    "another id, so the lock refuses its unlock.",
+                                    "another id, so the lock refuses the thread's unlock.",
                                     words::lock_kind(own.lock).starts_with('e') ? "An" : "A",
                                     words::lock_kind(own.lock), own.holder.tid));
   if (touch.action == TouchAction::kRecovered) {

@@ -48,7 +48,7 @@ Finding describe_abandoned(const Evidence& evidence, model::ProcessId id, const 
                "SEM_UNDO.");
   add_sentence(finding, "This is not certain: any process that knows the number of the set may still give a unit.");
   finding.fixes.push_back(
-      {"Take it with SEM_UNDO: the kernel gives it back when the process ends, however that ends."});
+      {"Take the semaphore with SEM_UNDO: the kernel gives it back when the process ends, however the process ends."});
   finding.fixes.push_back(
       {fmt::format("To go on now: look with `ipcs -s -i {}`; end those that use the set, and remove it "
                    "with `ipcrm -s {}`.",
