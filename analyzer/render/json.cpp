@@ -169,6 +169,7 @@ constexpr std::string_view kNoWaits = "\"waits\": []";
 // their text. So with very many threads, the values of all waits together would take gigabytes.
 void append_waits(const std::vector<model::Wait>& waits, std::string& text) {
   constexpr std::string_view kIndent = "\n        ";
+  constexpr std::size_t kSample = 64;
   text += "[";
   const std::size_t begin = text.size();
   for (std::size_t i = 0; i < waits.size(); ++i) {
@@ -181,8 +182,9 @@ void append_waits(const std::vector<model::Wait>& waits, std::string& text) {
       if (end < wait.size()) text += kIndent;
       at = end + 1;
     }
-    // Without this, the text would be copied to a memory that is twice as large as the text.
-    if (i == 63) text.reserve(text.size() + (text.size() - begin) / 64 * waits.size() * 5 / 4);
+    // A string that grows bit by bit is copied to memory that is twice as large. So the size of the whole text is
+    // estimated from the first waits.
+    if (i + 1 == kSample) text.reserve(text.size() + (text.size() - begin) / kSample * waits.size() * 5 / 4);
   }
   text += "\n      ]";
 }

@@ -574,9 +574,8 @@ std::vector<std::string> Supervisor::limits(const std::function<bool(std::int32_
   }
   if (wakers_.has_too_many()) {
     limits.push_back(
-        fmt::format("some pipes or sockets are open in very many processes: forksight looked at {} pairs of "
-                    "a waiting thread and a process that could end its wait, and proves nothing about the "
-                    "other waits",
+        fmt::format("some pipes or sockets are open in very many processes: forksight proves nothing about waits for them "
+                    "beyond {} pairs of a waiting thread and a process that could end its wait",
                     files::kMaxPossibleWakers));
   }
   if (sharing_unknown_) {
