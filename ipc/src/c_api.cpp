@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <initializer_list>
 #include <new>
 
 #include "failure.hpp"
@@ -55,10 +56,22 @@ int done(const ipc::result<void>& outcome, forksight_queue_error* error) {
   return outcome ? FORKSIGHT_QUEUE_OK : tell(outcome.error(), error);
 }
 
-// No exception may reach C. The library itself throws only if memory is lacking.
+ipc::error null_argument(const char* name) { return ipc::detail::failure(ipc::errc::bad_option, "%s is NULL", name); }
+
+// An argument that must not be NULL.
+struct Pointer {
+  const char* name;
+  const void* value;
+};
+
+// Calls body() and returns its result, if none of the pointers is NULL. No exception may reach C. The library itself
+// throws only if memory is lacking.
 template <class Body>
-int guarded(forksight_queue_error* error, Body body) {
+int guarded(forksight_queue_error* error, std::initializer_list<Pointer> pointers, Body body) {
   try {
+    for (const Pointer& pointer : pointers) {
+      if (pointer.value == nullptr) return tell(null_argument(pointer.name), error);
+    }
     return body();
   } catch (const std::bad_alloc&) {
     return tell({ipc::errc::no_space, ENOMEM, 0, "queue: this process cannot allocate the memory that the call needs"},
@@ -86,11 +99,8 @@ bool is_role(int role) { return role >= FORKSIGHT_QUEUE_ANY && role <= FORKSIGHT
 ipc::error bad_role(int role) {
   return ipc::detail::failure(ipc::errc::bad_option, "role is %d: it can be 0 to 3", role);
 }
-ipc::error null_argument(const char* name) { return ipc::detail::failure(ipc::errc::bad_option, "%s is NULL", name); }
 
 int give_fd(forksight_queue* queue, ipc::result<int> (ipc::queue::*make)(), int* fd, forksight_queue_error* error) {
-  if (queue == nullptr) return tell(null_argument("queue"), error);
-  if (fd == nullptr) return tell(null_argument("fd"), error);
   const auto made = (queue->held.*make)();
   if (!made) return tell(made.error(), error);
   *fd = made.value();
@@ -134,7 +144,7 @@ int forksight_queue_create(const forksight_queue_options* options, forksight_que
 
 int forksight_queue_create_expecting(const forksight_queue_options* options, const forksight_queue_expected* expected,
                                      forksight_queue** queue, forksight_queue_error* error) {
-  return guarded(error, [&] {
+  return guarded(error, {{"queue", queue}}, [&] {
     auto wanted = options_of(options, expected);
     if (!wanted) return tell(wanted.error(), error);
     return give(ipc::queue::create(*wanted), queue, error);
@@ -149,8 +159,7 @@ int forksight_queue_open_or_create(const char* name, const forksight_queue_optio
 int forksight_queue_open_or_create_expecting(const char* name, const forksight_queue_options* options,
                                              const forksight_queue_expected* expected, int role,
                                              forksight_queue** queue, forksight_queue_error* error) {
-  return guarded(error, [&] {
-    if (name == nullptr) return tell(null_argument("name"), error);
+  return guarded(error, {{"name", name}, {"queue", queue}}, [&] {
     if (!is_role(role)) return tell(bad_role(role), error);
     auto wanted = options_of(options, expected);
     if (!wanted) return tell(wanted.error(), error);
@@ -160,8 +169,7 @@ int forksight_queue_open_or_create_expecting(const char* name, const forksight_q
 }
 
 int forksight_queue_take_role(forksight_queue* queue, int role, forksight_queue_error* error) {
-  return guarded(error, [&] {
-    if (queue == nullptr) return tell(null_argument("queue"), error);
+  return guarded(error, {{"queue", queue}}, [&] {
     if (!is_role(role)) return tell(bad_role(role), error);
     return done(queue->held.take_role(static_cast<ipc::role>(role)), error);
   });
@@ -173,15 +181,14 @@ int forksight_queue_attach(int fd, int role, forksight_queue** queue, forksight_
 
 int forksight_queue_attach_with_payload(int fd, int payload_fd, int role, forksight_queue** queue,
                                         forksight_queue_error* error) {
-  return guarded(error, [&] {
+  return guarded(error, {{"queue", queue}}, [&] {
     if (!is_role(role)) return tell(bad_role(role), error);
     return give(ipc::queue::attach(fd, static_cast<ipc::role>(role), payload_fd), queue, error);
   });
 }
 
 int forksight_queue_attach_named(const char* name, int role, forksight_queue** queue, forksight_queue_error* error) {
-  return guarded(error, [&] {
-    if (name == nullptr) return tell(null_argument("name"), error);
+  return guarded(error, {{"name", name}, {"queue", queue}}, [&] {
     if (!is_role(role)) return tell(bad_role(role), error);
     return give(ipc::queue::attach(std::string(name), static_cast<ipc::role>(role)), queue, error);
   });
@@ -189,33 +196,40 @@ int forksight_queue_attach_named(const char* name, int role, forksight_queue** q
 
 int forksight_queue_reattach_after_fork(const forksight_queue* parents, forksight_queue** queue,
                                         forksight_queue_error* error) {
-  return guarded(error, [&] { return give(parents->held.reattach_after_fork(), queue, error); });
+  return guarded(error, {{"parents", parents}, {"queue", queue}},
+                 [&] { return give(parents->held.reattach_after_fork(), queue, error); });
 }
 
 void forksight_queue_close(forksight_queue* queue) { delete queue; }
 
-int forksight_queue_fd(const forksight_queue* queue) { return queue->held.fd(); }
-int forksight_queue_payload_fd(const forksight_queue* queue) { return queue->held.payload_fd(); }
+int forksight_queue_fd(const forksight_queue* queue) { return queue != nullptr ? queue->held.fd() : -1; }
+int forksight_queue_payload_fd(const forksight_queue* queue) {
+  return queue != nullptr ? queue->held.payload_fd() : -1;
+}
 
 size_t forksight_queue_name(const forksight_queue* queue, char* name, size_t size) {
+  if (queue == nullptr) return 0;
   const std::string own = queue->held.name();
-  if (own.size() < size) std::memcpy(name, own.c_str(), own.size() + 1);
+  if (name != nullptr && own.size() < size) std::memcpy(name, own.c_str(), own.size() + 1);
   return own.size();
 }
 
-uint64_t forksight_queue_buffer_bytes(const forksight_queue* queue) { return queue->held.buffer_bytes(); }
+uint64_t forksight_queue_buffer_bytes(const forksight_queue* queue) {
+  return queue != nullptr ? queue->held.buffer_bytes() : 0;
+}
 
 int forksight_queue_acquire(forksight_queue* queue, int64_t timeout_ms, forksight_loan** loan,
                             forksight_queue_error* error) {
-  return guarded(error, [&] { return give(queue->held.acquire(until(timeout_ms)), loan, error); });
+  return guarded(error, {{"queue", queue}, {"loan", loan}},
+                 [&] { return give(queue->held.acquire(until(timeout_ms)), loan, error); });
 }
 
-void* forksight_loan_data(const forksight_loan* loan) { return loan->held.data(); }
-uint64_t forksight_loan_capacity(const forksight_loan* loan) { return loan->held.capacity(); }
+void* forksight_loan_data(const forksight_loan* loan) { return loan != nullptr ? loan->held.data() : nullptr; }
+uint64_t forksight_loan_capacity(const forksight_loan* loan) { return loan != nullptr ? loan->held.capacity() : 0; }
 
 int forksight_queue_send(forksight_queue* queue, forksight_loan* loan, uint64_t bytes, int64_t timeout_ms,
                          forksight_queue_error* error) {
-  return guarded(error, [&] {
+  return guarded(error, {{"queue", queue}, {"loan", loan}}, [&] {
     const int outcome = done(queue->held.send(std::move(loan->held), bytes, until(timeout_ms)), error);
     if (outcome == FORKSIGHT_QUEUE_OK) delete loan;
     return outcome;
@@ -226,19 +240,33 @@ void forksight_loan_give_back(forksight_loan* loan) { delete loan; }
 
 int forksight_queue_send_copy(forksight_queue* queue, const void* data, uint64_t bytes, int64_t timeout_ms,
                               forksight_queue_error* error) {
-  return guarded(error, [&] { return done(queue->held.send_copy(data, bytes, until(timeout_ms)), error); });
+  return guarded(error, {{"queue", queue}}, [&] {
+    if (data == nullptr && bytes != 0) return tell(null_argument("data"), error);
+    return done(queue->held.send_copy(data, bytes, until(timeout_ms)), error);
+  });
 }
 
 int forksight_queue_receive(forksight_queue* queue, int64_t timeout_ms, forksight_message** message,
                             forksight_queue_error* error) {
-  return guarded(error, [&] { return give(queue->held.receive(until(timeout_ms)), message, error); });
+  return guarded(error, {{"queue", queue}, {"message", message}},
+                 [&] { return give(queue->held.receive(until(timeout_ms)), message, error); });
 }
 
-const void* forksight_message_data(const forksight_message* message) { return message->held.data(); }
-uint64_t forksight_message_size(const forksight_message* message) { return message->held.size(); }
-uint32_t forksight_message_producer(const forksight_message* message) { return message->held.producer(); }
-uint32_t forksight_message_deliveries(const forksight_message* message) { return message->held.deliveries(); }
-uint32_t forksight_message_number(const forksight_message* message) { return message->held.number(); }
+const void* forksight_message_data(const forksight_message* message) {
+  return message != nullptr ? message->held.data() : nullptr;
+}
+uint64_t forksight_message_size(const forksight_message* message) {
+  return message != nullptr ? message->held.size() : 0;
+}
+uint32_t forksight_message_producer(const forksight_message* message) {
+  return message != nullptr ? message->held.producer() : 0;
+}
+uint32_t forksight_message_deliveries(const forksight_message* message) {
+  return message != nullptr ? message->held.deliveries() : 0;
+}
+uint32_t forksight_message_number(const forksight_message* message) {
+  return message != nullptr ? message->held.number() : 0;
+}
 void forksight_message_release(forksight_message* message) {
   // Without release(), the destructor would park a message of receive_parked() again.
   if (message != nullptr) (void)message->held.release();
@@ -246,23 +274,21 @@ void forksight_message_release(forksight_message* message) {
 }
 
 int forksight_queue_message_fd(forksight_queue* queue, int* fd, forksight_queue_error* error) {
-  return guarded(error, [&] { return give_fd(queue, &ipc::queue::message_fd, fd, error); });
+  return guarded(error, {{"queue", queue}, {"fd", fd}},
+                 [&] { return give_fd(queue, &ipc::queue::message_fd, fd, error); });
 }
 int forksight_queue_room_fd(forksight_queue* queue, int* fd, forksight_queue_error* error) {
-  return guarded(error, [&] { return give_fd(queue, &ipc::queue::room_fd, fd, error); });
+  return guarded(error, {{"queue", queue}, {"fd", fd}},
+                 [&] { return give_fd(queue, &ipc::queue::room_fd, fd, error); });
 }
 
 int forksight_queue_receive_parked(forksight_queue* queue, forksight_message** message, forksight_queue_error* error) {
-  return guarded(error, [&] {
-    if (queue == nullptr) return tell(null_argument("queue"), error);
-    if (message == nullptr) return tell(null_argument("message"), error);
-    return give(queue->held.receive_parked(), message, error);
-  });
+  return guarded(error, {{"queue", queue}, {"message", message}},
+                 [&] { return give(queue->held.receive_parked(), message, error); });
 }
 
 int forksight_queue_requeue(forksight_queue* queue, size_t* count, forksight_queue_error* error) {
-  return guarded(error, [&] {
-    if (queue == nullptr) return tell(null_argument("queue"), error);
+  return guarded(error, {{"queue", queue}}, [&] {
     const auto requeued = queue->held.requeue();
     if (count != nullptr) *count = requeued ? requeued.value() : 0;
     return requeued ? FORKSIGHT_QUEUE_OK : tell(requeued.error(), error);
@@ -270,8 +296,7 @@ int forksight_queue_requeue(forksight_queue* queue, size_t* count, forksight_que
 }
 
 int forksight_message_park(forksight_message* message, forksight_queue_error* error) {
-  return guarded(error, [&] {
-    if (message == nullptr) return tell(null_argument("message"), error);
+  return guarded(error, {{"message", message}}, [&] {
     const int outcome = done(message->held.park(), error);
     if (outcome == FORKSIGHT_QUEUE_OK) delete message;
     return outcome;
@@ -279,8 +304,7 @@ int forksight_message_park(forksight_message* message, forksight_queue_error* er
 }
 
 int forksight_message_requeue(forksight_message* message, forksight_queue_error* error) {
-  return guarded(error, [&] {
-    if (message == nullptr) return tell(null_argument("message"), error);
+  return guarded(error, {{"message", message}}, [&] {
     const int outcome = done(message->held.requeue(), error);
     if (outcome == FORKSIGHT_QUEUE_OK) delete message;
     return outcome;
@@ -289,19 +313,25 @@ int forksight_message_requeue(forksight_message* message, forksight_queue_error*
 
 int forksight_queue_flush(forksight_queue* queue, int64_t timeout_ms, forksight_queue_delivery* told,
                           forksight_queue_error* error) {
-  return guarded(error, [&] { return tell_delivery(queue->held, queue->held.flush(until(timeout_ms)), told, error); });
+  return guarded(error, {{"queue", queue}},
+                 [&] { return tell_delivery(queue->held, queue->held.flush(until(timeout_ms)), told, error); });
 }
 int forksight_queue_close_producer(forksight_queue* queue, int64_t timeout_ms, forksight_queue_delivery* told,
                                    forksight_queue_error* error) {
-  return guarded(
-      error, [&] { return tell_delivery(queue->held, queue->held.close_producer(until(timeout_ms)), told, error); });
+  return guarded(error, {{"queue", queue}}, [&] {
+    return tell_delivery(queue->held, queue->held.close_producer(until(timeout_ms)), told, error);
+  });
 }
-void forksight_queue_cancel(const forksight_queue* queue) { queue->held.cancel(); }
-void forksight_queue_shutdown(forksight_queue* queue, int drain) { queue->held.shutdown(drain != 0); }
-size_t forksight_queue_recover(forksight_queue* queue) { return queue->held.recover(); }
+void forksight_queue_cancel(const forksight_queue* queue) {
+  if (queue != nullptr) queue->held.cancel();
+}
+void forksight_queue_shutdown(forksight_queue* queue, int drain) {
+  if (queue != nullptr) queue->held.shutdown(drain != 0);
+}
+size_t forksight_queue_recover(forksight_queue* queue) { return queue != nullptr ? queue->held.recover() : 0; }
 
 int forksight_queue_gc(int dry_run, size_t* count, forksight_queue_error* error) {
-  return guarded(error, [&] {
+  return guarded(error, {}, [&] {
     const auto report = ipc::gc(dry_run != 0);
     if (count != nullptr) *count = report ? report->removed.size() : 0;
     return report ? FORKSIGHT_QUEUE_OK : tell(report.error(), error);
@@ -310,12 +340,13 @@ int forksight_queue_gc(int dry_run, size_t* count, forksight_queue_error* error)
 
 int forksight_queue_send_to(int socket, const forksight_queue* queue, int64_t timeout_ms,
                             forksight_queue_error* error) {
-  return guarded(error, [&] { return done(ipc::send_queue(socket, queue->held, until(timeout_ms)), error); });
+  return guarded(error, {{"queue", queue}},
+                 [&] { return done(ipc::send_queue(socket, queue->held, until(timeout_ms)), error); });
 }
 
 int forksight_queue_receive_from(int socket, int role, int64_t timeout_ms, forksight_queue** queue,
                                  forksight_queue_error* error) {
-  return guarded(error, [&] {
+  return guarded(error, {{"queue", queue}}, [&] {
     if (!is_role(role)) return tell(bad_role(role), error);
     return give(ipc::receive_queue(socket, static_cast<ipc::role>(role), until(timeout_ms)), queue, error);
   });

@@ -688,5 +688,73 @@ TEST_F(Errors, CRemovesQueuesThatNobodyUses) {
   ASSERT_EQ(forksight_queue_gc(0, nullptr, nullptr), FORKSIGHT_QUEUE_OK);
 }
 
+TEST_F(Errors, ACFunctionNamesTheArgumentThatIsNull) {
+  forksight_queue* q = nullptr;
+  forksight_queue* other = nullptr;
+  forksight_loan* loan = nullptr;
+  forksight_message* got = nullptr;
+  int fd = -1;
+  forksight_queue_error why{};
+  ASSERT_EQ(forksight_queue_create(nullptr, &q, &why), FORKSIGHT_QUEUE_OK) << why.text;
+  const auto refuses = [&](const char* name, int code) {
+    EXPECT_EQ(code, FORKSIGHT_QUEUE_BAD_OPTION);
+    EXPECT_STREQ(why.text, (std::string(name) + " is NULL").c_str());
+  };
+  refuses("queue", forksight_queue_create(nullptr, nullptr, &why));
+  refuses("name", forksight_queue_open_or_create(nullptr, nullptr, FORKSIGHT_QUEUE_ANY, &other, &why));
+  refuses("queue", forksight_queue_open_or_create("x", nullptr, FORKSIGHT_QUEUE_ANY, nullptr, &why));
+  refuses("queue", forksight_queue_take_role(nullptr, FORKSIGHT_QUEUE_PRODUCER, &why));
+  refuses("queue", forksight_queue_attach(0, FORKSIGHT_QUEUE_ANY, nullptr, &why));
+  refuses("name", forksight_queue_attach_named(nullptr, FORKSIGHT_QUEUE_ANY, &other, &why));
+  refuses("queue", forksight_queue_attach_named("x", FORKSIGHT_QUEUE_ANY, nullptr, &why));
+  refuses("parents", forksight_queue_reattach_after_fork(nullptr, &other, &why));
+  refuses("queue", forksight_queue_reattach_after_fork(q, nullptr, &why));
+  refuses("queue", forksight_queue_acquire(nullptr, 0, &loan, &why));
+  refuses("loan", forksight_queue_acquire(q, 0, nullptr, &why));
+  refuses("loan", forksight_queue_send(q, nullptr, 0, 0, &why));
+  refuses("queue", forksight_queue_send_copy(nullptr, "x", 1, 0, &why));
+  refuses("data", forksight_queue_send_copy(q, nullptr, 1, 0, &why));
+  refuses("queue", forksight_queue_receive(nullptr, 0, &got, &why));
+  refuses("message", forksight_queue_receive(q, 0, nullptr, &why));
+  refuses("queue", forksight_queue_message_fd(nullptr, &fd, &why));
+  refuses("fd", forksight_queue_message_fd(q, nullptr, &why));
+  refuses("queue", forksight_queue_room_fd(nullptr, &fd, &why));
+  refuses("fd", forksight_queue_room_fd(q, nullptr, &why));
+  refuses("queue", forksight_queue_receive_parked(nullptr, &got, &why));
+  refuses("message", forksight_queue_receive_parked(q, nullptr, &why));
+  refuses("queue", forksight_queue_requeue(nullptr, nullptr, &why));
+  refuses("message", forksight_message_park(nullptr, &why));
+  refuses("message", forksight_message_requeue(nullptr, &why));
+  refuses("queue", forksight_queue_flush(nullptr, 0, nullptr, &why));
+  refuses("queue", forksight_queue_close_producer(nullptr, 0, nullptr, &why));
+  refuses("queue", forksight_queue_send_to(0, nullptr, 0, &why));
+  refuses("queue", forksight_queue_receive_from(0, FORKSIGHT_QUEUE_ANY, 0, nullptr, &why));
+  EXPECT_EQ(forksight_queue_requeue(nullptr, nullptr, nullptr), FORKSIGHT_QUEUE_BAD_OPTION);
+  EXPECT_EQ(other, nullptr);
+  // None of the refused calls has made the handle a producer or taken a buffer.
+  EXPECT_EQ(forksight_queue_send_copy(q, nullptr, 0, 0, &why), FORKSIGHT_QUEUE_OK) << why.text;
+  forksight_queue_close(q);
+}
+
+TEST_F(Errors, ACFunctionWithoutAnErrorDoesNothingWithNull) {
+  EXPECT_EQ(forksight_queue_fd(nullptr), -1);
+  EXPECT_EQ(forksight_queue_payload_fd(nullptr), -1);
+  EXPECT_EQ(forksight_queue_name(nullptr, nullptr, 0), 0u);
+  EXPECT_EQ(forksight_queue_buffer_bytes(nullptr), 0u);
+  EXPECT_EQ(forksight_loan_data(nullptr), nullptr);
+  EXPECT_EQ(forksight_loan_capacity(nullptr), 0u);
+  EXPECT_EQ(forksight_message_data(nullptr), nullptr);
+  EXPECT_EQ(forksight_message_size(nullptr), 0u);
+  EXPECT_EQ(forksight_message_producer(nullptr), 0u);
+  EXPECT_EQ(forksight_message_deliveries(nullptr), 0u);
+  EXPECT_EQ(forksight_message_number(nullptr), 0u);
+  EXPECT_EQ(forksight_queue_recover(nullptr), 0u);
+  forksight_queue_cancel(nullptr);
+  forksight_queue_shutdown(nullptr, 0);
+  forksight_queue_close(nullptr);
+  forksight_loan_give_back(nullptr);
+  forksight_message_release(nullptr);
+}
+
 }  // namespace
 }  // namespace forksight::ipc

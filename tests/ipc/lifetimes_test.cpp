@@ -339,13 +339,6 @@ TEST(Lifetimes, InvalidOptionsAreRefused) {
   EXPECT_EQ(refusal(wanted), "grace is 2147483648 ms: it can be 0 to 2147483647 ms");
 }
 
-TEST(Lifetimes, TheCFunctionThatAttachesByNameNamesAMissingName) {
-  forksight_queue* q = nullptr;
-  forksight_queue_error why{};
-  EXPECT_EQ(forksight_queue_attach_named(nullptr, FORKSIGHT_QUEUE_PRODUCER, &q, &why), FORKSIGHT_QUEUE_BAD_OPTION);
-  EXPECT_STREQ(why.text, "name is NULL");
-}
-
 TEST(Lifetimes, TheCFunctionsPassTheExpectedNumbers) {
   forksight_queue_options wanted{};
   wanted.slots = wanted.buffers = 2;

@@ -497,21 +497,5 @@ TEST(Parked, TheCFunctionsParkReceiveAndRequeue) {
   forksight_queue_close(q);
 }
 
-TEST(Parked, TheCFunctionsRefuseNull) {
-  forksight_queue* q = nullptr;
-  forksight_queue_error why{};
-  ASSERT_EQ(forksight_queue_create(nullptr, &q, &why), FORKSIGHT_QUEUE_OK);
-  forksight_message* got = nullptr;
-  EXPECT_EQ(forksight_queue_receive_parked(nullptr, &got, &why), FORKSIGHT_QUEUE_BAD_OPTION);
-  EXPECT_STREQ(why.text, "queue is NULL");
-  EXPECT_EQ(forksight_queue_receive_parked(q, nullptr, &why), FORKSIGHT_QUEUE_BAD_OPTION);
-  EXPECT_STREQ(why.text, "message is NULL");
-  EXPECT_EQ(forksight_queue_requeue(nullptr, nullptr, nullptr), FORKSIGHT_QUEUE_BAD_OPTION);
-  EXPECT_EQ(forksight_message_park(nullptr, &why), FORKSIGHT_QUEUE_BAD_OPTION);
-  EXPECT_STREQ(why.text, "message is NULL");
-  EXPECT_EQ(forksight_message_requeue(nullptr, &why), FORKSIGHT_QUEUE_BAD_OPTION);
-  forksight_queue_close(q);
-}
-
 }  // namespace
 }  // namespace forksight::ipc

@@ -2,7 +2,11 @@
  *
  * A function with the argument `error` returns 0, or a code of forksight_queue_code. If the code is not 0, the function
  * fills in `error`, unless `error` is NULL. Timeouts are in milliseconds. Negative: the call waits without limit. 0: it
- * does not wait. */
+ * does not wait.
+ *
+ * NULL is allowed where a comment says so. A function with the argument `error` returns BAD_OPTION for any other NULL, and
+ * the text of the error names the argument. A function without `error` does nothing with NULL. It returns NULL, 0, or -1
+ * in the place of a descriptor. */
 #pragma once
 
 #include <stddef.h>
@@ -112,7 +116,8 @@ void forksight_queue_close(forksight_queue* queue);
 int forksight_queue_fd(const forksight_queue* queue);
 /* -1: the queue has no payload of its own. */
 int forksight_queue_payload_fd(const forksight_queue* queue);
-/* Returns the length of the name without its NUL; 0: there is no name. Writes the name and its NUL if `size` suffices. */
+/* Returns the length of the name without its NUL; 0: there is no name. Writes the name and its NUL if `size` suffices.
+ * `name` may be NULL. */
 size_t forksight_queue_name(const forksight_queue* queue, char* name, size_t size);
 uint64_t forksight_queue_buffer_bytes(const forksight_queue* queue);
 /* Makes the handle a producer or a consumer now. Without this call, its first acquire() or receive() does that. */
@@ -127,6 +132,7 @@ int forksight_queue_send(forksight_queue* queue, forksight_loan* loan, uint64_t 
                          struct forksight_queue_error* error);
 /* Gives the buffer back to the pool, unsent. NULL is allowed. */
 void forksight_loan_give_back(forksight_loan* loan);
+/* `data` may be NULL if `bytes` is 0. */
 int forksight_queue_send_copy(forksight_queue* queue, const void* data, uint64_t bytes, int64_t timeout_ms,
                               struct forksight_queue_error* error);
 
@@ -148,8 +154,8 @@ int forksight_queue_message_fd(forksight_queue* queue, int* fd, struct forksight
 int forksight_queue_room_fd(forksight_queue* queue, int* fd, struct forksight_queue_error* error);
 
 /* Parked messages are those that killed max_redeliver + 1 consumers, and those that a consumer parked. The next four
- * functions are for such messages. If `queue` or `message` is NULL, the error is BAD_OPTION. All four may return
- * USED_AFTER_FORK, EVICTED and CORRUPT. The first two may also return CANCELLED.
+ * functions are for such messages. All four may return USED_AFTER_FORK, EVICTED and CORRUPT. The first two may also return
+ * CANCELLED.
  *
  * Takes the oldest parked message, without waiting. This does not count as a delivery. TIMEOUT: no message is parked. If
  * this process dies before it has released, parked or requeued the message, the message is parked again. */
