@@ -22,7 +22,7 @@ void CallReader::read_in_flight(const TraceRecord& record) {
   model::Fork& about = model_.forks[fork_id];
   const bool by_child = record.pid != model_.processes[about.process].pid;
   const model::ProcessId writer = by_child ? trace_.child_of(fork_id, record.pid, record.time_ns) : about.process;
-  // The child wrote this record, but only its parent has the thread.
+  // The child wrote this record, but only the child's parent has the thread.
   if (thread->index != about.forking_thread) model_.threads[thread->index].process = about.process;
   model::CallInFlight in_flight;
   in_flight.call = libc_calls_[call->index];

@@ -29,7 +29,7 @@ void LockReader::read_held(const TraceRecord& record) {
       libc::decode_lock(to_model(fixed.kind), std::span(fixed.memory).first(bytes), trace_.file().info().libc);
   // No thread holds the lock: the fork came after the thread released the lock, but before the shim noted the release.
   if (state && !state->held) return trace_.bind(record, kNotHeld, fork_id);
-  // The child wrote this record, but only its parent has the thread.
+  // The child wrote this record, but only the child's parent has the thread.
   model::Fork& about = model_.forks[fork_id];
   if (holder->index != about.forking_thread) model_.threads[holder->index].process = about.process;
   model::Held held;

@@ -29,8 +29,8 @@ enum class Mark {
 // What a finding is about. Each remedy is for one kind of problem.
 enum class Problem {
   kCopiedState,  // a forked child hangs on state that its fork broke
-  kLostTask,     // such a child that does not run Python and waits for threads that its fork did not copy
-  kLostTeam,     // such a child that runs Python and waits for an OpenMP pool: with one thread it needs no pool
+  kLostTask,     // a forked child that does not run Python waits for threads that its fork did not copy
+  kLostTeam,     // a forked child that runs Python waits for an OpenMP pool. With one thread it needs no pool.
   kFullPipe,     // a child writes to a pipe, and its parent waits for the child to end
 };
 
@@ -59,8 +59,8 @@ constexpr std::array<std::string_view, 2> kOfMultiprocessing{
     "Start workers with multiprocessing.set_start_method(\"forkserver\") or \"spawn\": ",
     "In Python, start workers with multiprocessing.set_start_method("};
 
-// The first context that a stack shows is used. So a framework comes before the framework that it is built on. The test
-// suite.tested_fixes reads `tests`.
+// The code uses the first context of this table that a stack shows. So a framework comes before the framework that it
+// is built on. The test suite.tested_fixes reads `tests`.
 constexpr std::array kContexts{
     Context{Problem::kCopiedState, Mark::kPythonFile, "/torch/utils/data/",
             "the DataLoader in process {} then raises a RuntimeError, and the batches that are not delivered are lost.",

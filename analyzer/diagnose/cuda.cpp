@@ -17,7 +17,7 @@ struct Named {
   const char* name;
 };
 
-// Values of enum CUresult ("CUDA Driver API" 12.2, section 6.1) that reports name.
+// Some values of enum CUresult ("CUDA Driver API" 12.2, section 6.1). Reports show these values with their names.
 constexpr Named kResults[] = {
     {1, "CUDA_ERROR_INVALID_VALUE"},     {2, "CUDA_ERROR_OUT_OF_MEMORY"},     {3, "CUDA_ERROR_NOT_INITIALIZED"},
     {4, "CUDA_ERROR_DEINITIALIZED"},     {100, "CUDA_ERROR_NO_DEVICE"},       {101, "CUDA_ERROR_INVALID_DEVICE"},

@@ -36,8 +36,8 @@ class Sharing {
   const std::vector<Import>& imports() const { return imports_; }
   // Calls of cuIpcOpenMemHandle that the driver refused.
   const std::vector<const IpcCall*>& refused() const { return refused_; }
-  // Returns the export whose handle `opened` opens. The export is a call on the same host that began before `opened`
-  // returned. Its memory was not freed before `opened` began. Null: no such export was seen.
+  // Returns the export that created the handle of the call `opened`. The export is a call on the same host that began
+  // before `opened` returned. The exported memory was not freed before `opened` began. Null: no such export was seen.
   const Export* find_export(const IpcCall& opened) const;
   // Returns the memory that the process had opened by this handle and had not closed at `at_ns`; null if there is none.
   const Import* find_open(model::ProcessId process, std::uint64_t handle, std::uint64_t at_ns) const;

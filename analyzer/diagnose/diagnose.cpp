@@ -58,9 +58,9 @@ std::vector<Finding> merge_equal(std::vector<Finding> all) {
 }
 
 // Changes a proven hang to a likely one if one of its processes has `may_be_timed_out`. In such a process, a timer or
-// the end of a child may run a signal handler, although no process sends a signal. The handler may jump out of the wait
-// for a lock, unlock the lock, or cancel the thread that it interrupted. So this applies to every rule and to every
-// kind of wait.
+// the end of a child may run a signal handler, although no process sends a signal. That handler may jump out of the
+// wait for a lock, unlock the lock, or cancel the thread that it interrupted. So this applies to every rule and to
+// every kind of wait.
 void lower_certainty_for_timers(const model::Model& model, std::vector<Finding>& findings) {
   for (Finding& finding : findings) {
     const auto has_timer = [&](model::ProcessId id) { return model.processes[id].may_be_timed_out; };
@@ -92,7 +92,7 @@ std::vector<std::optional<model::ProcessId>> find_roots(const model::Model& mode
         roots[id] = id;
       }
     }
-    // If the chain has met itself, `id` has no root yet, and none of them has one.
+    // If the chain has met itself, `id` has no root yet. Then no process of the chain has a root.
     for (const model::ProcessId one : chain) roots[one] = roots[id];
   }
   return roots;
@@ -100,9 +100,9 @@ std::vector<std::optional<model::ProcessId>> find_roots(const model::Model& mode
 
 // Adds victims that attach_victims() does not find. Such a victim is proven dead, and no finding is about it. It waits
 // for a process of a finding, or for another victim: either for the end of that process, or for a lock of
-// multiprocessing that the process holds. attach_victims() looks for the liveness "victim". A process has the liveness
-// "dead" instead if the process for which it waits also waits for something that both share, for example a semaphore
-// that both have mapped.
+// multiprocessing that the process holds. attach_victims() finds only processes with the liveness "victim". A process
+// has the liveness "dead" instead if it waits for another process that waits for something that both share. An example
+// is a semaphore that both processes have mapped.
 void attach_bound_processes(const model::Model& model, std::vector<Finding>& findings) {
   std::map<std::pair<std::string, std::int32_t>, Finding*> by_process;
   for (Finding& finding : findings) {
@@ -135,8 +135,8 @@ void attach_bound_processes(const model::Model& model, std::vector<Finding>& fin
       }
     }
   }
-  // Processes are visited in ascending order, in several rounds. Only those are visited that wait for a process of
-  // `by_process`. So a long chain of processes takes linear time.
+  // The code visits processes in ascending order, in several rounds. It visits a process only if the process waits for
+  // a process of `by_process`. So a long chain of processes takes linear time.
   std::set<std::pair<std::size_t, model::ProcessId>> open;  // round and process
   for (const auto& [name, finding] : by_process) {
     if (const auto found = waiters.find(name); found != waiters.end()) {
@@ -205,10 +205,10 @@ std::vector<Finding> diagnose(const model::Model& model) {
   return findings;
 }
 
-// Some rules need the names of functions to see to whom a lock or pool belongs. In most cases another rule reports the
-// same process if names are missing. Then diagnose() finds something in `nameless`, too. In the other cases no rule
-// reports the process without names. An example is a child that was forked in a signal handler. But in these cases the
-// process is stuck or waits.
+// Some rules need the names of functions to recognise the owner of a lock or pool. If names are missing, another rule
+// reports the same process in most cases. Then diagnose() finds something in `nameless`, too. In the other cases no
+// rule reports the process without names. An example is a child that was forked in a signal handler. But this function
+// recognises these cases, because the process is stuck or waits.
 bool may_find_with_names(const model::Model& nameless) {
   const bool has_stuck = std::ranges::any_of(nameless.processes, [](const model::Process& process) {
     if (!process.waits.empty()) return true;

@@ -36,7 +36,7 @@ std::string thread_name(const model::Model& model, const model::Touch& touch) {
   for (const model::Wait& wait : model.processes[touch.process].waits) {
     if (wait.tid == touch.tid && !wait.name.empty()) return wait.name;
   }
-  // The first thread of a forked process begins with the name of the thread that forked.
+  // The first thread of a forked process has the name of the thread that forked.
   const model::Process& process = model.processes[touch.process];
   const model::Fork& fork = model.forks[touch.fork];
   return touch.tid == process.pid && fork.child == touch.process ? model.threads[fork.forking_thread].name
@@ -206,8 +206,8 @@ std::optional<Certainty> Evidence::find_hang(const model::Touch& touch) const {
   return Certainty::kLikely;
 }
 
-// True if the lock has other readers than those that the fork lost. Either the lock counts more readers than the fork
-// lost, or the forking thread held the lock, too.
+// True if the lock has other readers than those that the fork lost. There are two such cases: the lock counts more
+// readers than the fork lost, or the forking thread held the lock, too.
 bool Evidence::has_other_readers(const model::Touch& touch) const {
   const std::vector<model::Held>& held = fork(touch).held;
   const model::Held& of_touch = held[*touch.held];
@@ -223,8 +223,8 @@ bool Evidence::has_other_readers(const model::Touch& touch) const {
 }
 
 // True if the holder may be only a copy of the thread that took the lock. The first thread of a forked process is a
-// copy of the thread that forked. That thread may have taken the lock before the fork. The trace has no record of a
-// fork in a process with one thread. So this function only looks for a parent that runs the same program.
+// copy of the thread that forked. The thread that forked may have taken the lock before that fork. The trace has no
+// record of a fork in a process with one thread. So this function only checks whether the parent runs the same program.
 bool Evidence::may_be_copied_holder(const model::Fork& at, const model::Held& held) const {
   const model::Process& forker = process(at.process);
   if (held.by_forking_thread || model_.threads[held.holder].tid != forker.pid || forker.has_execed) return false;
@@ -306,9 +306,9 @@ Finding Evidence::begin_finding(const char* slug, const model::Touch& touch) con
   const auto& waits = process(touch.process).waits;
   const auto seen = std::ranges::find(waits, touch.tid, &model::Wait::tid);
   const bool is_open = !touch.returned && !touch.cured && touch.action == model::TouchAction::kNone;
-  // If a call has not returned, the finding shows the place where its thread was seen, which is inside of that call. If
-  // the call is a region, the finding shows the place where the region began, because the thread may be deep in the
-  // region's own code.
+  // If a call has not returned, the finding shows the place where its thread was seen. This place is inside of the
+  // call. But if the call is a region, the finding shows the place where the region began, because the thread may be
+  // deep in the region's own code.
   const auto is_of_python = [](const model::Frame& frame) { return frame.python; };
   const bool may_be_inside = touch.kind != model::TouchKind::kParallel ||
                              (seen != waits.end() && std::ranges::any_of(seen->stack.frames, is_of_python));
@@ -352,10 +352,11 @@ std::string_view hangs(const model::Process& process) { return has_ended(process
 
 namespace {
 
-// The proof of a hang has one exception: a signal may end another process for which this process waits. Then a wait
-// ends, too, if it is a wait for the exit of the other process, for that process at the other end of a pipe or socket,
-// or for that process's lock on a file. The signal may come from an alarm() without a handler, which /proc does not
-// show. Returns words that name these other processes; "" if there are none.
+// The proof of a hang has one exception: a signal may end another process for which this process waits. This process
+// may wait for the exit of the other process, for the other process at the other end of a pipe or socket, or for the
+// other process's lock on a file. Then the wait ends together with the other process. An example is the signal of an
+// alarm() without a handler, because /proc does not show such an alarm. Returns words that name these other processes;
+// "" if there are none.
 std::string describe_outside_help(const model::Process& process) {
   std::set<std::int32_t> others;
   for (const model::Wait& wait : process.waits) {

@@ -29,8 +29,8 @@ class Fnv1a {
   std::uint64_t value_ = 0xcbf29ce484222325;
 };
 
-// The loader names a library by its soname, and the kernel names it by its file. Both names agree only in the part
-// before ".so".
+// The loader names a library by its soname, and the kernel names the library by its file name. The two names agree only
+// in the part before ".so".
 std::string_view without_version(std::string_view path) {
   const std::string_view name = words::base_name(path);
   const std::size_t end = name.find(".so");
@@ -51,8 +51,8 @@ void add_stack(Fnv1a& hash, const model::Stack& stack) {
   hash.add("|");
 }
 
-// Not every kind of evidence shows which lock of libc is meant, or which code made a C++ thread. So libc and libstdc++
-// do not count.
+// Not every kind of evidence shows which lock of libc is meant, or which code made a C++ thread. So the hash leaves out
+// libc and libstdc++.
 bool is_runtime(std::string_view library) {
   return library == "libc" || library.starts_with("libc-2") || library == "libstdc++";
 }

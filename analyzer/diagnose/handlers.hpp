@@ -12,8 +12,8 @@ namespace forksight::handlers {
 std::optional<CallEnd> find_end(const Evidence& evidence, const model::HandlerRun& run);
 
 // A prepare handler waits for a lock. The holder of this lock waits for a lock that an earlier prepare handler of the
-// same fork has taken. The holder may wait for it directly, or through other threads. So the order of the handlers
-// closes a ring of waits.
+// same fork has taken. The holder may wait for that second lock directly, or through other threads. So the order of the
+// handlers closes a ring of waits.
 struct Inversion {
   const model::HandlerHold* hold = nullptr;  // the lock that the earlier handler took
   const model::Wait* wait = nullptr;         // how a thread of the ring waits for that lock

@@ -35,7 +35,8 @@ bool has_gate(const LockOrder& one, const LockOrder& other) {
 struct Step {
   const LockOrder* order;
   Point point;
-  // True: this link is a writer that waits for readers. The reader of the link before it waits behind this writer.
+  // True: this link is a writer that waits for readers. The link before this link is a reader that waits behind the
+  // writer.
   bool is_queued = false;
 };
 

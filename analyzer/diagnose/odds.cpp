@@ -11,17 +11,17 @@ namespace {
 using model::RacyTouch;
 using Touches = std::vector<const RacyTouch*>;
 
-// If forksight sees no hold of the lock since the first fork, it may assume that the lock is no longer held at forks.
-// For this, it must have seen at least kEnoughForks forks. At least kEnoughHolds holds would have been expected in that
-// time.
+// If forksight sees no hold of the lock since the first fork, the lock is perhaps no longer held at forks. forksight
+// assumes this only under two conditions. First, it has seen at least kEnoughForks forks. Second, going by the time
+// before the first fork, it would have expected at least kEnoughHolds holds since then.
 constexpr std::size_t kEnoughForks = 8;
 constexpr double kEnoughHolds = 5;
 constexpr std::size_t kMostIndependent = 16;
 constexpr std::size_t kAll = static_cast<std::size_t>(-1);
 constexpr double kRounding = 1e-9;
 
-// How long the lock was held, and how long this was measured. Both are fractions of the window, which lasts from the
-// moment when the process made its second thread until the fork.
+// The time for which the lock was held, and the time over which this was measured. Both times are fractions of the
+// window, which lasts from the moment when the process made its second thread until the fork.
 struct Part {
   double held = 0;
   double time = 0;
@@ -78,7 +78,7 @@ double error_of_mean(const std::vector<double>& values, double mean) {
 }
 
 // Multiplies the odds p / (1 - p) of a probability p by `by`, and returns the new probability. For a small p the result
-// is close to p times `by`. It is never above 1.
+// is close to p times `by`. The result is never above 1.
 double stretch(double chance, double by) { return chance * by / (1 - chance + chance * by); }
 
 // Computes the odds from the times for which the lock was held. `touches` must be in the order of their forks.

@@ -9,7 +9,8 @@
 namespace forksight::openmp {
 
 // Returns the libgomp pool of a touch; null if the touch is not about a broken pool. A pool is broken if the child has
-// lost it, or was forked inside of one of its regions. A touch that only a cure made harmless counts, too.
+// lost the pool, or if the child was forked inside of one of the pool's regions. A touch that only a cure made harmless
+// counts, too.
 const model::Pool* find_lost_pool(const model::Model& model, const model::Touch& touch);
 
 // Returns another OpenMP runtime of the same process that makes its pool anew in the child; null if there is none.

@@ -63,7 +63,7 @@ bool is_stuck_by_itself(const Evidence& evidence, const model::Touch& wait) {
          evidence.find_hang(wait).has_value();
 }
 
-// the rule fork-inside-parallel-region reports it
+// True if the fork happened inside of a region with a team. The rule fork-inside-parallel-region reports such a fork.
 bool is_in_region(const model::Model& model, const model::Fork& fork) {
   return std::ranges::any_of(fork.pools, [&](model::PoolId id) { return openmp::is_team_in_region(model.pools[id]); });
 }
@@ -145,7 +145,7 @@ std::vector<UnexplainedWait> find_unexplained_waits(const Evidence& evidence, co
     // For an inferred fork, all threads of the child were examined. If no open wait was found, the fork does not
     // explain the hang. Then the threads wait for each other, or another finding explains the hang.
     if (wait.wait == nullptr && wait.fork->is_inferred) return;
-    // The rules atfork-bypassed and fork-in-signal-handler report the children of such forks.
+    // The rules atfork-bypassed and fork-in-signal-handler report these children.
     if (wait.wait == nullptr && (wait.fork->bypassed || words::is_in_signal_handler(wait.fork->stack))) return;
     if (has_lost_idle_workers_only(model, *wait.fork) && !is_in_openmp(wait.wait)) return;
     if (lost == 0 || is_in_region(model, *wait.fork) || evidence.is_in_handler(wait.child)) return;
@@ -158,7 +158,7 @@ std::vector<UnexplainedWait> find_unexplained_waits(const Evidence& evidence, co
     if (fork.child) consider({&fork, *fork.child, evidence.find_open_wait(*fork.child)});
   }
   // Considers further descendants, too. The fork that made such a process may have lost no thread, but an earlier fork
-  // did.
+  // of an ancestor did.
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Touch* const wait = evidence.find_open_wait(id);
     if (wait != nullptr) consider({&model.forks[wait->fork], id, wait});
@@ -249,9 +249,9 @@ std::string describe_lost_threads(const Evidence& evidence, const UnexplainedWai
   const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;
   const std::string least = fork.may_have_lost_more ? "at least " : "";
   const std::string threads = name_threads(evidence.model(), fork);
-  // In these cases the lost threads are known only from the child's memory. A child of _Fork() keeps the list of its
-  // parent's threads in its memory. So if this child forks again, the memory of its own child lists the lost threads of
-  // several forks.
+  // If the lost threads have no numbers, or the child is known from a core, only the child's memory shows the lost
+  // threads. A child of _Fork() keeps the list of its parent's threads in its memory. If this child forks again, the
+  // memory of the new child lists the lost threads of several forks.
   const bool has_no_number =
       std::ranges::all_of(fork.lost_threads, [&](model::ThreadId id) { return evidence.model().threads[id].tid == 0; });
   const bool is_of_core = evidence.process(wait.child).is_core;

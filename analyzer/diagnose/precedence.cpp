@@ -29,8 +29,8 @@ bool Precedence::may_meet(const Point& one, const Point& other) {
   const model::ThreadLife& other_life = model_.lives[other.life];
   if (one.life == other.life || life.process != other_life.process) return false;
   if (!life.is_followed || !other_life.is_followed) return false;
-  // The clock advances whenever a thread is created or joined. So if one point comes before the other, its moment is
-  // lower.
+  // The clock advances whenever a thread is created or joined. So if one point comes before the other, the earlier
+  // point has the lower moment.
   const bool is_before_other = one.moment < other.moment ? is_before(one, other) : is_before(other, one);
   return !is_before_other && !has_given_up();
 }

@@ -24,8 +24,9 @@ struct Node {
   const model::Wait* wait;
 };
 
-// An edge leads from a thread that waits to the thread for which it waits, or to a group. A process that may have very
-// many threads is one group, so that an edge to the process needs no edge for each of its threads.
+// An edge leads from a thread that waits to the thread for which it waits, or to a group. The group of a process
+// consists of its threads. There may be very many of these threads. With the group, an edge to the process needs no
+// edge to each thread.
 struct Edge {
   std::size_t target = 0;  // a vertex: a node, or the number of nodes plus a group
   const model::Waker* waker = nullptr;
@@ -45,8 +46,8 @@ struct Graph {
   }
 };
 
-// True if it is known which thread or process the waker is. False if it is known only that some thread of a process
-// could end the wait, or some process with the same memory or timer.
+// True if it is known which thread or process the waker is. False if it is known only that the waker is some thread of
+// a process, or some process that has the same memory or timer.
 bool is_understood(const model::Waker& waker) {
   return waker.via != "futex" && waker.via != "shared memory" && waker.via != "timerfd" &&
          model::is_waited_for(waker.via);
@@ -263,11 +264,11 @@ class RingSearch {
   std::size_t steps_ = 0;
 };
 
-// For a link whose process goes on: true if the other threads of the process cannot end the wait of this link. But
-// other threads can cancel a thread that joins, or a thread whose wait has `may_be_cancelled`. If the ring contains the
-// GIL, no other thread really goes on: threads that wait for the GIL wake up again and again, which only looks like
-// progress. If the owner of a normal or adaptive mutex locks the mutex again, another thread may unlock it, as if it
-// were a semaphore. Such a program is not valid, but it works.
+// Call this for a link whose process goes on. True if the other threads of the process cannot end the wait of this
+// link. But other threads can cancel a thread that joins, or a thread whose wait has `may_be_cancelled`. If the ring
+// contains the GIL, no other thread really goes on: threads that wait for the GIL wake up again and again, which only
+// looks like progress. If the owner of a normal or adaptive mutex locks the mutex again, another thread may unlock it,
+// as if it were a semaphore. Such a program is not valid, but it works.
 bool is_beyond_others(const Cycle& cycle, const Link& link) {
   if ((link.waker->via == "join" && !has_via(cycle, "GIL")) || link.wait->may_be_cancelled) return false;
   const model::MutexType type = link.wait->mutex_type;
@@ -330,8 +331,8 @@ Cycles find_cycles(const model::Model& model, std::size_t most_steps) {
   std::unordered_set<const model::Wait*> has_finding;
   Cycles cycles;
   // In a pool of processes, one idle worker holds a lock of multiprocessing while it reads from a pipe. The other idle
-  // workers wait for this lock. They are no part of the ring that contains the reading worker. So the search first
-  // looks for rings without such locks.
+  // workers wait for this lock. The workers that wait for the lock are no part of the ring that contains the reading
+  // worker. So the search first looks for rings without such locks.
   for (const std::string_view without : {std::string_view(model::kViaSemaphoreLock), std::string_view()}) {
     RingSearch search(graph, without, most_steps);
     for (std::size_t start = 0; start < graph.nodes.size(); ++start) {
@@ -486,9 +487,9 @@ void set_certainty(const Evidence& evidence, const Cycle& cycle, Finding& findin
   });
   finding.harm = is_beyond ? Certainty::kProven : Certainty::kLikely;
   finding.outcome = is_beyond ? Outcome::kHang : Outcome::kMayHang;
-  // The counts of the living processes show the holder of a lock of multiprocessing. But another process may have
-  // released the lock in place of that holder, and then ended. A further process may have acquired the lock since, and
-  // ended, too.
+  // Each living process counts how often it has acquired a lock of multiprocessing, and the counts show the holder. But
+  // another process may have released the lock in place of that holder, and then ended. A further process may have
+  // acquired the lock since, and ended, too.
   finding.cause = has_via(cycle, model::kViaSemaphoreLock) ? Certainty::kLikely : Certainty::kProven;
 }
 

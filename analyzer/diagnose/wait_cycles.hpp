@@ -26,7 +26,8 @@ Cycles find_cycles(const model::Model& model, std::size_t most_steps = kMostSear
 bool has_via(const Cycle& cycle, std::string_view via);
 // True if each link has a waker of one of these kinds.
 bool is_made_of(const Cycle& cycle, const std::set<std::string_view>& vias);
-// Says which rings another rule explains. There may be thousands of rings and of findings, so it keeps an index.
+// Says which rings another rule explains. There may be thousands of rings and of findings, so this class keeps an
+// index.
 class OtherFindings {
  public:
   explicit OtherFindings(const Evidence& evidence);
@@ -68,8 +69,8 @@ Culprit culprit_lock(const model::Wait& wait);
 Holder holder(const Evidence& evidence, const Cycle& cycle, std::size_t index);
 
 // True for a ring in which a reader waits for the end of a pipe or connection, and nobody writes. The next process of
-// the ring has the other end open. In a ring of one link, the reader itself has it open. A longer ring must also
-// contain a wait for the end of a child.
+// the ring has the other end open. In a ring of one link, the reader itself has the other end open. A longer ring must
+// also contain a wait for the end of a child.
 bool is_held_open(const Cycle& cycle);
 bool is_reader(const model::Wait& wait);
 

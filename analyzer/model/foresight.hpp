@@ -12,10 +12,10 @@
 
 namespace forksight::model {
 
-// When a thread lived, by a logical clock of its process. The clock advances by one whenever a thread is created or
-// joined. The moment of a thread is the value of the clock when the thread began, or when it last created or joined
-// another thread. If two threads have moments 3 and 5, the act at moment 3 need not come first. Only creations and
-// joins order the acts of two threads (diagnose/precedence.hpp).
+// The beginning and the end of a thread, by a logical clock of its process. The clock advances by one whenever a thread
+// is created or joined. The moment of a thread is the value of the clock when the thread began, or when it last created
+// or joined another thread. If one thread acts at its moment 3 and another thread acts at its moment 5, the act at
+// moment 3 need not come first. Only creations and joins order the acts of two threads (diagnose/precedence.hpp).
 struct ThreadLife {
   ProcessId process = 0;
   std::optional<LifeId> creator;

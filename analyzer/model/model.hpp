@@ -1,6 +1,6 @@
 // The model: what is known about a set of processes. Traces, live processes and cores fill the same model. The model is
-// plain data with indices instead of pointers. collect/ and inspect/ build the model. diagnose/ reads it, and adds
-// nothing except sentences in Model::limits.
+// plain data with indices instead of pointers. collect/ and inspect/ build the model. diagnose/ reads the model, and
+// adds nothing to it except sentences in Model::limits.
 #pragma once
 
 #include <cstdint>
@@ -175,9 +175,9 @@ struct Mpi {
   bool was_lost = false;  // initialised by an ancestor, before an earlier fork
 };
 
-// What became of the threads of one owner at one fork.
+// What happened to the threads of one owner at one fork.
 enum class PoolState {
-  kLost,      // the child does not have the threads, but their library counts on them there
+  kLost,      // the child does not have the threads, but their library relies on these threads there
   kHandled,   // the prepare handler of their library ended the threads, or the child never needs them
   kRebuilds,  // the child does not have the threads, but their library makes new ones there
 };
@@ -272,8 +272,8 @@ struct Fork {
   bool bypassed = false;  // made by _Fork(), clone() or syscall(): no atfork handler ran
   bool by_clone = false;
   bool by_syscall = false;  // made by syscall(), with the number of fork or clone
-  // No trace records the fork. It was inferred from processes as they are now. The threads of the fork are the threads
-  // that the parent has now.
+  // No trace records the fork. forksight inferred the fork from the present state of processes. The threads of the fork
+  // are the threads that the parent has now.
   bool is_inferred = false;
   // The fork may have lost more threads than lost_threads and unknown_threads, because some may have ended since the
   // fork.
@@ -336,7 +336,7 @@ struct Touch {
   std::uint32_t value = 0;                         // kFutexWait: value of the word
   bool has_handlers = false;                       // kFutexWait: a signal handler may end the wait
   // These three are for a kFutexWait on a lock that does not record its holder: the address of the lock, the first few
-  // threads that refer to the lock, and the number of all threads that refer to it.
+  // threads that refer to the lock, and the number of all threads that refer to the lock.
   std::uint64_t awaited_lock = 0;
   std::vector<LockReference> lock_references;
   std::uint32_t lock_referrers = 0;
@@ -352,8 +352,8 @@ enum class Liveness {
   // Only a signal handler can wake the process: a handler of the process itself, or of a process for which it waits.
   kDeadButForSignal,
   kSpinning,  // the process used CPU time all the time, and did not return from its touch
-  // The process has been in an atfork handler, or in a wait for a timer, for long. It is not proven that this never
-  // ends.
+  // The process has been in an atfork handler, or in a wait for a timer, for long. It is not proven that the handler or
+  // the wait never ends.
   kStalled,
   kVictim,  // the process waits only for dead processes
   kEnded,
@@ -395,7 +395,8 @@ struct Process {
   // run even if nobody sends a signal: a timer may expire, or a child may end.
   bool may_be_timed_out = false;
   std::uint64_t unheard_for_ms = 0;  // how long the first of `unheard_signals` was seen to be pending
-  // The Python stacks of the process. forksight read them from its memory, or the shim wrote them when `run` asked.
+  // The Python stacks of the process. Either forksight read them from the memory of the process, or the shim wrote them
+  // when `run` asked.
   std::optional<PythonId> python;
   int python_signal = 0;         // the signal by which the process can be asked for its Python stacks; 0: none
   std::uint64_t shim_start = 0;  // where the shim is mapped according to its traces; 0: not known
@@ -407,14 +408,14 @@ struct Process {
   bool has_gaps = false;  // the trace may lack records: there was no space, or the file is cut
   // The memory of the process shows that it never had a second thread: no thread has ended, and no fork lost one.
   bool never_had_other_threads = false;
-  // False: the user asked `why` about other processes. This one is an ancestor of them, shares something with them, or is
-  // a parent that could not be examined. It was examined because it may explain their waits.
+  // False: the user asked `why` about other processes. This one is an ancestor of them, shares something with them, or
+  // is a parent that could not be examined. It was examined because it may explain their waits.
   bool is_asked_about = true;
   // This entry stands for all ancestors of a forked process. None of these ancestors could be examined.
   bool is_some_ancestor = false;
 };
 
-// A child of vfork(), which shares its parent's memory, called exit().
+// A child of vfork() called exit(). Such a child shares its parent's memory.
 struct VforkExit {
   ProcessId process = 0;  // the parent
   std::int32_t child = 0;

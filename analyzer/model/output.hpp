@@ -28,7 +28,7 @@ struct Flush {
   Stack stack;
 };
 
-// Bytes that were in a stdio stream at a fork, and therefore in both processes after it.
+// Bytes that were in a stdio stream at a fork. So after the fork both processes had these bytes.
 struct UnflushedOutput {
   ForkId fork = 0;  // the first fork at which the stream had these bytes
   int fd = -1;

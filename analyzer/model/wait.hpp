@@ -87,7 +87,7 @@ struct Ender {
   std::string command;           // kProcess: its command line, cut; "" if it cannot be read
   char state = '?';              // kProcess: state of that process or thread, as in /proc/PID/stat
   bool is_frozen = false;        // kProcess: its control group is frozen
-  // False for a process that could end the wait by a descriptor, but has made no write call since it began.
+  // False for a process that could end the wait by a descriptor, but has made no write call since the process began.
   bool may_have_written = true;
   // All kinds except kProcess: words such as "a handler of SIGTERM" or "whoever opens it for writing". kContinue: the
   // command that continues the thread.

@@ -1,7 +1,7 @@
 // The prepare handlers of a fork take locks in another order than the program's threads do. Prepare handlers run in the
-// reverse order of their registration. In this order they close a ring of waits with the program's threads. The proof
-// has three parts: the wait of the handler's thread, the wait of the lock's holder, and the shim's record of the locks
-// that earlier handlers took.
+// reverse order of their registration. Because of this order, the handlers close a ring of waits with the program's
+// threads. The proof has three parts: the wait of the handler's thread, the wait of the thread that holds the awaited
+// lock, and the shim's record of the locks that earlier handlers took.
 #include <fmt/core.h>
 
 #include "diagnose/handlers.hpp"

@@ -108,8 +108,8 @@ bool is_blocked_forever(const model::Process& process) {
                              [](const model::Wait& wait) { return wait.is_stuck || has_thread_ended(wait); });
 }
 
-// Which process waits for which. Each step of a search looks at an edge once, because thousands of processes may all
-// wait for each other.
+// Knows which process waits for which other processes. A search looks at each edge only once, because thousands of
+// processes may all wait for each other.
 class WaitsForProcesses {
  public:
   explicit WaitsForProcesses(const model::Model& model) : targets_(model.processes.size()) {
@@ -131,8 +131,8 @@ class WaitsForProcesses {
     }
   }
 
-  // Returns the process itself, and all processes for which it waits, directly or through others. Processes for which
-  // `is_left_out` is true are not visited.
+  // Returns the process itself, and all processes for which it waits, directly or through others. The search does not
+  // visit processes for which `is_left_out` is true.
   template <class IsLeftOut>
   std::vector<model::ProcessId> find_bound(model::ProcessId first, const IsLeftOut& is_left_out) const {
     std::vector<model::ProcessId> bound{first};
@@ -359,7 +359,7 @@ std::string summarise(const Evidence& evidence, const std::vector<model::Process
                      sleepers.size(), who(evidence, first, false), in);
 }
 
-// Returns words such as "they wait", if the waits of all threads record no owner, or "thread 17 waits".
+// If the waits of all threads record no owner, returns "they wait". Otherwise returns words such as "thread 17 waits".
 std::string name_waiters_without_owner(const Evidence& evidence, const Sleepers& sleepers, bool names_process) {
   constexpr std::size_t kMostWaiters = 3;
   std::vector<std::string> names;
@@ -372,9 +372,9 @@ std::string name_waiters_without_owner(const Evidence& evidence, const Sleepers&
   return fmt::format("{} {}", fmt::join(names, " and "), names.size() == 1 ? "waits" : "wait");
 }
 
-// Returns the wait that the first line of the finding names: the first that the user's own code makes. If there is
-// none, returns the first wait. For example, the main thread of Python waits in the standard library when a program
-// ends.
+// Returns the wait that the first line of the finding names. This is the first open wait whose stack has a frame of the
+// user's own code. If there is none, returns the first open wait. For example, the main thread of Python waits in the
+// standard library when a program ends.
 Sleepers::const_iterator find_first_told(const Sleepers& sleepers) {
   const auto has_own_line = [](const Sleeper& sleeper) {
     const auto is_own = [](const model::Frame& frame) { return words::whose(frame) == words::Whose::kUser; };
@@ -455,12 +455,12 @@ void deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
   std::unordered_set<model::ProcessId> settled = find_explained(findings);
   find_unarmed_timers(evidence, settled, findings);
   WaitsForProcesses waits(model);
-  // A process counts as open if it waits for a process that goes on or has a finding, directly or through others.
+  // A process counts as open if it goes on or has a finding. A process that waits for an open process is open, too.
   std::vector<bool> is_open(model.processes.size());
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     if (!is_blocked_forever(model.processes[id]) || settled.contains(id)) waits.mark_waiters(id, is_open);
   }
-  // These processes, and all for which they wait, have no open wait.
+  // If a process is done, neither this process nor any process for which it waits has an open wait.
   std::vector<bool> is_done(model.processes.size());
   const auto has_open_wait = [&](const std::vector<model::ProcessId>& bound) {
     return std::ranges::any_of(list_sleepers(model, bound), is_open_wait);

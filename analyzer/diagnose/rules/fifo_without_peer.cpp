@@ -28,7 +28,8 @@ bool is_bound(const model::Wait& wait) {
          (wait.kind == model::WaitKind::kFutex && wait.use == model::FutexUse::kJoin);
 }
 
-// The programs of which some thread, in any of its processes, is not bound, and so may open the FIFO later.
+// Returns the programs of which at least one thread is not bound. The thread may be in any process of the program. Such
+// a thread may open the FIFO later.
 std::unordered_set<std::string_view> find_free_programs(const model::Model& model) {
   std::unordered_set<std::string_view> programs;
   for (const model::Process& process : model.processes) {
@@ -38,9 +39,10 @@ std::unordered_set<std::string_view> find_free_programs(const model::Model& mode
   return programs;
 }
 
-// Returns a process that may have been meant to open the FIFO, that has ended, and for whose end nobody has waited yet.
-// This is a child of `process`. If `process` has no such child, it is a sibling, but only if the sibling and `process`
-// are both forked copies of their parent. Null: there is no such child or sibling, or somebody else may open the FIFO.
+// Returns a process that may have been meant to open the FIFO. This process has ended, and nobody has waited for its
+// end yet. If `process` has such a child, it is that child. Otherwise it is a sibling, but only if the sibling and
+// `process` are both forked copies of their parent. Null: there is no such child or sibling, or somebody else may open
+// the FIFO.
 const model::Zombie* find_lost_peer(const model::Model& model,
                                     const std::unordered_set<std::string_view>& free_programs,
                                     const model::Process& process) {

@@ -1,6 +1,6 @@
 // A signal handler forked, and the child goes on inside of the handler. The code that the signal interrupted may hold a
-// lock. Only this code would release the lock. But it is on the child's own stack, outside of the handler, and goes on
-// only after the handler has returned.
+// lock. Only this code would release the lock. But this code is on the child's own stack, outside of the handler. It
+// goes on only after the handler has returned.
 #include <fmt/core.h>
 
 #include <algorithm>

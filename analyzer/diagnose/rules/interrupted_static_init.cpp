@@ -1,6 +1,6 @@
 // The first thread that reaches a static variable of a function initialises the variable. Other threads wait until the
-// variable is initialised. If a process forks in the middle of this, the child inherits a guard variable that says "in
-// progress". But the child does not have the thread that would finish the initialisation.
+// variable is initialised. If a process forks while a thread initialises a variable, the child inherits a guard
+// variable that says "in progress". But the child does not have the thread that would finish the initialisation.
 #include <fmt/core.h>
 
 #include "diagnose/locks.hpp"

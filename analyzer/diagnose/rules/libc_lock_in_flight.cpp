@@ -11,7 +11,7 @@ void libc_lock_in_flight(const Evidence& evidence, std::vector<Finding>& finding
   for (const model::Touch& touch : evidence.model().touches) {
     const auto lost = libc_calls::find_lost(evidence.model(), touch);
     if (!lost || lost->lock == trace::LibcLock::kLoader) continue;
-    // the rule fork-in-signal-handler reports it
+    // The rule fork-in-signal-handler reports this touch.
     if (libc_calls::is_in_handler(evidence.model(), touch, *lost)) continue;
     const auto end = libc_calls::find_end(evidence, touch);
     if (!end) continue;

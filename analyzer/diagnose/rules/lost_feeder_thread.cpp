@@ -1,10 +1,10 @@
-// multiprocessing.Queue sends from a background thread, the feeder, which the first put() starts. A child of a plain
-// os.fork() has a copy of the queue. This copy counts on a feeder that does not exist in the child. So what the child
-// puts stays in the buffer of the queue. The finding is only likely, because it is not known whether the child put
-// something before it fell asleep.
-// A queue of forksight itself (ipc/, feed::thread) has a feeder, too. Its handle refuses to work in the child. But
-// before it can refuse, it must take the lock of the queue's list. If a thread of the parent held this lock at the
-// fork, the shim records the touch of the lock.
+// multiprocessing.Queue sends from a background thread. This thread is called the feeder, and the first put() starts
+// it. A child of a plain os.fork() has a copy of the queue. This copy counts on a feeder that does not exist in the
+// child. So the messages that the child puts into the queue stay in the buffer of the queue. The finding is only
+// likely, because it is not known whether the child put something before it fell asleep.
+// A queue of forksight itself (ipc/, feed::thread) has a feeder, too. In the child, the handle of such a queue refuses
+// to work. But before the handle can refuse, it must take the lock of the queue's list. If a thread of the parent held
+// this lock at the fork, the shim records the touch of the lock.
 #include <fmt/core.h>
 
 #include <map>

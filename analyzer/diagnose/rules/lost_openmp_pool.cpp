@@ -1,8 +1,8 @@
 // libgomp keeps a pool of workers for each thread that ever started a team. fork() copies the data of the forking
 // thread's pool into the child, but not the workers. libgomp has no atfork handler. So the next team of two or more
-// threads waits at its barrier for threads that do not exist. This is not a race: it hangs each time. The runtimes of
-// LLVM and Intel have a child handler that rebuilds their pools. If that handler does not run, these runtimes hang in
-// the same way.
+// threads waits at its barrier for threads that do not exist. This is not a race: the child hangs each time. The
+// runtimes of LLVM and Intel have a child handler that rebuilds their pools. If that handler does not run, these
+// runtimes hang in the same way.
 #include <fmt/core.h>
 
 #include "diagnose/openmp.hpp"
@@ -185,7 +185,7 @@ void lost_openmp_pool(const Evidence& evidence, std::vector<Finding>& findings) 
     const model::Pool* const pool = openmp::find_lost_pool(evidence.model(), touch);
     if (pool == nullptr || pool->in_region) continue;
     const auto hang = evidence.find_hang(touch);
-    // the rule atfork-child-stuck reports it
+    // The rule atfork-child-stuck reports a touch inside of a handler.
     if (!touch.cured && (!hang || evidence.find_handler(touch) != nullptr)) continue;
     if (!touch.cured && openmp::find_other_runtime(evidence.model(), evidence.fork(touch)) != nullptr)
       continue;  // the rule mixed-openmp-runtimes reports it

@@ -1,8 +1,8 @@
 // A forked child lost threads, and is proven to sleep for ever in a futex. No recorded touch of a lock or pool explains
 // the wait. So one of the lost threads may be the thread that should have ended the wait. If the futex call was made
 // through syscall(), a touch records the wait. The stack of the touch then shows what the child waits for: a future, an
-// atomic, a latch. If the futex call was made inside of libc, it is not known what the child waits for. In a core, the
-// rule does not report a wait for a word of the program's own if the program may have signal handlers.
+// atomic, a latch. If the futex call was made inside of libc, it is not known what the child waits for. If the evidence
+// is a core and the program may have signal handlers, the rule does not report a wait for a word of the program's own.
 #include <fmt/core.h>
 
 #include <algorithm>

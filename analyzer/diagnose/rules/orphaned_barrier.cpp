@@ -1,8 +1,8 @@
 // Some threads had arrived at a barrier before the fork, and the copy of the barrier in the child still counts them. If
 // threads of the child complete the round that the lost threads began, the barrier lets them pass too early.
-// pthread_barrier_destroy() waits until the lost threads have left, which never happens. If a wait at the barrier
-// hangs, there is another reason, because the lost threads that had arrived are counted. The barrier then waits for a
-// thread that had not arrived. The fork may have left that thread behind, too, but nothing proves this.
+// pthread_barrier_destroy() waits until the lost threads have left, which never happens. The barrier counts the lost
+// threads that had arrived, so it does not wait for them. If a wait at the barrier hangs, the barrier waits for a
+// thread that had not arrived. Perhaps the fork left that thread behind, too, but nothing proves this.
 #include <fmt/core.h>
 
 #include "diagnose/locks.hpp"

@@ -1,8 +1,9 @@
-// At the fork, other threads waited on a condition variable, and its copy in the child still counts them. These lost
-// waiters never leave. So a call hangs if it waits until they have left. pthread_cond_destroy() always waits for this.
-// glibc keeps the waiters in two groups: signals go to the first group, and new waiters join the second. Up to glibc
-// 2.40, a call that signals or broadcasts may have to switch the groups. Then the call waits until all waiters have
-// left the first group. A signal may also go to a lost waiter, so that a waiter of the child sleeps on.
+// At the fork, other threads waited on a condition variable. The copy of the condition variable in the child still
+// counts these threads. These lost waiters never leave. So a call hangs if it waits until they have left.
+// pthread_cond_destroy() always waits for this. glibc keeps the waiters in two groups: signals go to the first group,
+// and new waiters join the second. Up to glibc 2.40, a call that signals or broadcasts may have to switch the groups.
+// Then the call waits until all waiters have left the first group. A signal may also go to a lost waiter, so that a
+// waiter of the child sleeps on.
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -93,9 +93,9 @@ bool is_locking(const model::Stack& stack) {
   });
 }
 
-// True if the thread waits for a lock that names a former thread of this process. Thread ids grow. So if the id is
-// below the pid of this process, it may belong to a thread of the parent. Other rules report locks that a thread held
-// at the fork.
+// True if the thread waits for a lock that names a former thread of this process. The kernel gives out thread ids in
+// rising order. So if the recorded id is below the pid of this process, it may belong to a thread of the parent. Other
+// rules report locks that a thread held at the fork.
 bool is_of_own_ended_thread(const Evidence& evidence, model::ProcessId id, const model::Wait& wait) {
   const bool is_lock = wait.use == model::FutexUse::kMutex || wait.use == model::FutexUse::kRwlockRead ||
                        wait.use == model::FutexUse::kRwlockWrite;

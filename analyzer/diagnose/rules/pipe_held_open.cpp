@@ -19,7 +19,7 @@ namespace forksight::rules {
 namespace {
 
 // Returns the index of the reader that the finding is about. If the previous process of a ring waits for the end of a
-// reader, it is that reader. Otherwise it is the first reader of the ring.
+// reader, the result is that reader. Otherwise the result is the first reader of the ring.
 std::size_t find_reader(const cycles::Cycle& cycle) {
   for (std::size_t index = 0; index < cycle.size(); ++index) {
     const std::size_t before = (index + cycle.size() - 1) % cycle.size();

@@ -113,9 +113,9 @@ void add_fixes(const model::Touch& touch, const model::Lock& lock, Finding& find
   finding.fixes.push_back({"To fail at once instead of hanging: `forksight run --on-orphan=abort -- ...`."});
 }
 
-// The lock that guards the import of a module consists of two locks and a count, and only Python knows its owner. So no
-// recorded touch shows that a lost thread held it. But the Python stack of the child and that of the lost thread
-// together show it.
+// The lock that guards the import of a module consists of two locks and a count, and only Python knows the owner. So no
+// recorded touch shows that a lost thread held the lock. But the Python stacks of the child and of the lost thread
+// together show this.
 Finding describe_import(const Evidence& evidence, const model::Fork& fork, const python::Wait& wait) {
   const model::ProcessId child = *fork.child;
   Finding finding = evidence.begin_finding("python-lock-orphaned", fork);
@@ -155,8 +155,8 @@ void python_lock_orphaned(const Evidence& evidence, std::vector<Finding>& findin
     findings.push_back(describe_import(evidence, fork, *wait));
   }
   for (const model::Touch& touch : model.touches) {
-    // In this case another lost thread held the lock while it waited for the same module. The finding about the module
-    // explains the cause.
+    // If the child waits for a module, another lost thread held this lock while it waited for the same module. The
+    // finding about the module explains the cause.
     if (importing.contains(touch.process) && touch.tid == evidence.process(touch.process).pid && !touch.returned)
       continue;
     const auto orphan = locks::find_orphan(evidence, touch);

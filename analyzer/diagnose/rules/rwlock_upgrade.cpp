@@ -1,6 +1,6 @@
 // A thread waits to write to a rwlock, and the readers that hold the lock will never unlock it. Usually the thread
-// itself is one of the readers. A rwlock does not record its readers. So it is certain that the writer is a reader only
-// if the memory shows no trace of any other thread, living, ended or lost.
+// itself is one of the readers. A rwlock does not record its readers. If the memory shows no trace of another thread
+// (living, ended or lost), it is certain that the writer is itself the reader. Otherwise it is not certain.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -14,8 +14,9 @@
 namespace forksight::rules {
 namespace {
 
-// Returns a thread that waits in pthread_join() for the end of thread `tid`; null if there is none. Such a thread
-// unlocks nothing before thread `tid` ends. So if `tid` waits for a reader, this thread is the first suspect.
+// Returns a thread that waits in pthread_join() for the end of thread `tid`; null if there is none. The joining thread
+// unlocks nothing before thread `tid` ends. So if thread `tid` waits for a reader, the joining thread is the first
+// suspect.
 const model::Wait* find_joiner(const model::Process& process, std::int32_t tid) {
   const auto joins = [&](const model::Wait& wait) {
     return std::ranges::any_of(wait.wakers,

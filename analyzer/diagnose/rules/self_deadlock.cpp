@@ -33,9 +33,9 @@ bool waits_for_once(const model::Wait& wait) {
          std::any_of(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(user), is_once);
 }
 
-// True if another thread may be running the routine for which this thread waits. Either another thread of the process
-// is in such a routine now. Or a fork left behind a thread that was in such a routine, and this fork ran no handlers or
-// was not recorded.
+// True if another thread may be running the routine for which this thread waits. There are two such cases. Another
+// thread of the process is in such a routine now. Or a fork left behind a thread that was in such a routine, and that
+// fork ran no handlers or was not recorded.
 bool may_be_of_another(const Evidence& evidence, model::ProcessId id, const model::Wait& wait) {
   const model::Model& model = evidence.model();
   const bool is_bypassed = std::ranges::any_of(
@@ -50,7 +50,7 @@ bool may_be_of_another(const Evidence& evidence, model::ProcessId id, const mode
 }
 
 // pthread_once() records no owner. forksight infers that a thread in pthread_once() waits for itself if the thread is
-// also running such a routine, and no other thread is.
+// also running a routine of pthread_once(), and no other thread is running one.
 void find_once(const Evidence& evidence, std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
