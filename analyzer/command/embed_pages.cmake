@@ -1,4 +1,5 @@
-# cmake -D OUTPUT=FILE.cpp -D FUNCTION=NAME -D PAGES=A.md|B.md -P embed_pages.cmake: the pages as one C++ source.
+# cmake -D OUTPUT=FILE.cpp -D FUNCTION=NAME -D PAGES=A.md|B.md -P embed_pages.cmake: writes the pages into one C++
+# source.
 string(REPLACE "|" ";" pages "${PAGES}")
 set(entries "")
 foreach(page IN LISTS pages)

@@ -48,7 +48,8 @@ void add_group(render::Page& page, const std::string& title, const std::vector<H
   add_entries(page, entries, column);
 }
 
-// Names the value that an argument or option takes, so that a list of names can be wrapped at its bars.
+// Returns the names of an option or argument and then its value, such as "-q,--quiet", "--format text|json" or
+// "PID...".
 std::string name_of_option(const OptionHelp& option) {
   std::string name = fmt::format("{}", fmt::join(option.names, ","));
   if (!option.value.empty()) name += (name.empty() ? "" : " ") + option.value;

@@ -47,8 +47,8 @@ bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0;
 
 bool is_number(const std::string& word) { return !word.empty() && std::ranges::all_of(word, is_digit); }
 
-// Turns a share of a processor into one of the two that the pages have: "0%" for a process that sleeps, and "100%" for
-// a process that is busy.
+// Replaces a share of a processor by one of the two shares that the pages have: "0%" for a process that sleeps, and
+// "100%" for a process that is busy.
 std::string make_share(const std::string& number) {
   constexpr int kBusy = 50;
   constexpr std::size_t kMostDigits = 4;
@@ -100,8 +100,8 @@ std::vector<std::string> split_words(std::string_view text) {
   return words;
 }
 
-// True for a word that may be missing on all pages without a meaning: a number, an address, an option with a number, a
-// long name whose parts count, too.
+// True for a word whose absence from all pages means nothing: a number, an address, an option with a number, or a long
+// name whose parts are searched for, too.
 bool is_incidental(const std::string& word) {
   return std::ranges::any_of(word, [](unsigned char c) { return c == '_' || std::isdigit(c) != 0; });
 }
@@ -123,7 +123,8 @@ std::size_t count_word(const std::vector<std::string>& words, const std::string&
   return static_cast<std::size_t>(count);
 }
 
-// Returns the weight of a word by its number in the text. A page that has a word often is more likely to be about it.
+// Returns the weight of a word that occurs `count` times in a text. A page that has a word often is more likely to be
+// about it.
 double weight_of_count(std::size_t count) {
   constexpr double kGrowth = 0.3;
   return count == 0 ? 0 : 1 + kGrowth * std::log(static_cast<double>(count));
@@ -172,7 +173,8 @@ bool has_word(const Document& document, const std::string& wanted) {
   return count_word(document.title, wanted) + count_word(document.text, wanted) > 0;
 }
 
-// The words of all pages, and how many pages have each. Words of titles count more.
+// Maps each word of all pages to the number of pages whose text has the word. A word of a title adds much more to the
+// number.
 using Vocabulary = std::map<std::string, std::size_t>;
 
 Vocabulary collect_words(const std::vector<Document>& documents) {
@@ -185,7 +187,7 @@ Vocabulary collect_words(const std::vector<Document>& documents) {
   return words;
 }
 
-// All that is searched.
+// Everything that the search looks at.
 struct Library {
   std::vector<Symptom> symptoms;
   std::vector<Document> documents;  // first those of `symptoms`, then those of the hazard pages
@@ -228,7 +230,7 @@ std::string correct(const std::string& word, const Vocabulary& vocabulary) {
 
 struct Word {
   std::string text;
-  double weight = 0;  // the greater, the fewer pages have the word
+  double weight = 0;  // greater if fewer pages have the word
 };
 
 struct Rank {
@@ -236,7 +238,7 @@ struct Rank {
   double share = 0;  // the weight of the words that the document has, as a share of the weight of all words
 };
 
-// Returns how much of the title the words are: 1 if the title has no other words. Fillers do not count.
+// Returns the share of the title that `words` cover: 1 if the title has no other words. Fillers do not count.
 double find_coverage(const std::vector<std::string>& title, const std::vector<Word>& words) {
   double all = 0;
   double covered = 0;
@@ -261,7 +263,7 @@ Rank rank(const Document& document, const std::vector<Word>& words) {
     result.share += is_in_title || count > 0 ? word.weight : 0;
   }
   result.share = all > 0 ? result.share / all : 0;
-  // A page that lacks a rare word is less likely to be meant, even if it has a frequent one in its title.
+  // A page that lacks a rare word is less likely to be meant, even if the page has a frequent word in its title.
   result.sum *= result.share * (1 + kCoverageWeight * find_coverage(document.title, words));
   return result;
 }

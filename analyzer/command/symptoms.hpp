@@ -25,11 +25,11 @@ struct Found {
   std::vector<std::pair<std::string, std::string>> corrected;
 };
 
-// Finds the pages that have the words of a text, as a user types it: "celery worker stuck", an error message, the name
-// of a function. Upper and lower case and the endings of words make no difference. A rare word counts more than a
-// frequent one, and a word in a title more than a word in a text. Words that say only that something hangs ("hangs",
-// "never returns", "stuck") do not count, because all pages are about hangs. They count if there are no other words.
-// If no page has a word, a word that differs from it by one or two letters is searched for.
+// Finds the pages that have the words of a text. The text is what a user types: "celery worker stuck", an error
+// message, the name of a function. Upper and lower case and the endings of words make no difference. A rare word counts
+// more than a frequent one, and a word in a title more than a word in a text. Words that say only that something hangs
+// ("hangs", "never returns", "stuck") do not count, because all pages are about hangs. They count if there are no other
+// words. If no page has a word, the search uses another word that differs from it by one or two letters.
 Found search_pages(const std::vector<std::string>& texts);
 
 }  // namespace forksight

@@ -10,9 +10,10 @@ namespace forksight::render {
 // not UTF-8 become \xNN.
 std::string printable(std::string_view text);
 
-// Replaces the control characters that printable() replaces by \uXXXX, which has the same meaning in JSON. `json` must
-// be a complete JSON text. ASCII characters do not change, because JSON contains ASCII control characters only in
-// escaped form. So a document that is shown on a terminal or in a web page cannot change the direction of its lines.
+// Writes each control character as \uXXXX, which has the same meaning in JSON. The control characters are those that
+// printable() replaces. `json` must be a complete JSON text. ASCII characters do not change, because JSON contains
+// ASCII control characters only in escaped form. So a document that is shown on a terminal or in a web page cannot
+// change the direction of its lines.
 std::string escape_json_controls(std::string_view json);
 
 // Returns the number of columns that the text takes on a terminal. Each code point counts as one column.

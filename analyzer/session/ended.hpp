@@ -1,6 +1,6 @@
 // Some processes share CUDA device memory by handle. RunEnded notes when such a process ends. A rule of the diagnosis
-// compares this time with the calls of other processes. The traces do not contain the time, because a killed process
-// cannot record its own end.
+// compares the time of the end with the calls of other processes. The traces do not contain this time, because a killed
+// process cannot record its own end.
 #pragma once
 
 #include <cstdint>

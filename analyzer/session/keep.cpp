@@ -53,7 +53,7 @@ class Descriptor {
   int fd_;
 };
 
-// Identifies a folder, however it is called.
+// Identifies a folder by its device and inode, whatever path leads to it.
 using FolderKey = std::pair<dev_t, ino_t>;
 
 struct OldRun {
@@ -174,8 +174,8 @@ std::optional<OldRun> read_run(int root, const std::string& name) {
   return take_files(folder.get(), run) ? std::optional(std::move(run)) : std::nullopt;
 }
 
-// The folders to which FORKSIGHT_OUT is set in the environment of some process of this machine. These processes write
-// traces there now or later. Two processes may call one folder by different paths.
+// The folders that FORKSIGHT_OUT names in the environments of this machine's processes. These processes write traces
+// there now or later. Two processes may name one folder by different paths.
 struct NamedFolders {
   std::set<std::string> paths;
   std::set<FolderKey> keys;
@@ -202,9 +202,9 @@ NamedFolders find_named_folders() {
   return folders;
 }
 
-// Removes the folder of the run. Returns false if the run goes on, or if the folder is not the one that was examined. If
-// the folder has got another file since it was examined, nothing is removed. If it gets one now, that file and the
-// folder stay.
+// Removes the folder of the run. Returns false if the run goes on, or if the folder is not the one that was examined.
+// If another file has come into the folder since the examination, nothing is removed. If another file comes into the
+// folder during the removal, that file and the folder stay.
 bool remove_run(int root, const OldRun& run) {
   const Descriptor folder(::openat(root, run.name.c_str(), kOpenFolder));
   struct stat status {};

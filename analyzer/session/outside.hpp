@@ -1,6 +1,6 @@
 // Findings about hangs that the traces of a run do not explain: hangs of processes that were started without the shim,
-// of statically linked programs, and on locks that no hook sees. forksight examines the hung processes from outside, as
-// `forksight why` does.
+// hangs of statically linked programs, and hangs on locks that no hook sees. forksight examines the hung processes from
+// outside, as `forksight why` does.
 #pragma once
 
 #include <cstdint>

@@ -77,7 +77,7 @@ void RunReport::write_whole(const std::string& text) {
   const bool is_written = is_ready && write_all(file_, text);
   const std::string place = is_on_standard_output() ? "standard output" : options_.report.string();
   if (!is_written) problem_ = fmt::format("{}: cannot be written: {}", place, std::strerror(errno));
-  if (is_written && is_regular_) problem_.clear();  // a later report does not replace what a stream has missed
+  if (is_written && is_regular_) problem_.clear();  // a regular file is whole again. A stream would still have the gap
 }
 
 void RunReport::write_document(const model::Model& model, const std::vector<Finding>& findings) {

@@ -26,7 +26,7 @@ class RunFolder {
   bool has_traces() const;
   bool has_files() const;
   // Removes the folder, unless it contains a trace or a file that forksight did not write. Also removes `out`, if
-  // make() made it and it is empty.
+  // make() made `out` and `out` is empty.
   void remove_if_empty() const;
   void remove_traces() const;
 
