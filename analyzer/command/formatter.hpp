@@ -1,5 +1,6 @@
 // The help of a verb: examples first, because most readers look for examples. The text is wrapped at the width of the
-// terminal, between 40 and 100 columns; at 80 columns if standard output is no terminal.
+// terminal, but at least at 40 and at most at 100 columns. If the width is not known, the text is wrapped at 80
+// columns.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -28,9 +28,9 @@ struct GuardedOptions {
 // Runs `work` in a child process. `work` returns an exit status, and writes to standard output and standard error.
 // `work` does not read standard input. The standard error of `work` appears at once. Returns the exit status of `work`,
 // or kUnreadable if `work` crashed, if too many file systems do not answer, or if its output cannot be written. If a
-// signal ends the child, the same signal ends this process. If no process can be made, `work` runs in this process,
-// unless root runs forksight: a process with the rights of root must not read files of other users. In that case this
-// function prints an error and returns kUnreadable.
+// signal ends the child, the same signal ends this process. If no process can be made, `work` runs in this process. But
+// if root runs forksight, this function then prints an error and returns kUnreadable, because a process with the rights
+// of root must not read files of other users.
 int run_guarded(const guard::Work& work, const GuardedOptions& options = {});
 
 }  // namespace forksight

@@ -19,7 +19,7 @@ std::vector<Symptom> read_symptoms(std::string_view page);
 struct Found {
   std::vector<Symptom> symptoms;     // the best match first
   std::vector<std::string> hazards;  // slugs, the best match first
-  bool has_best = false;             // the first symptom has most of the words, so it is worth to print all of it
+  bool has_best = false;             // the first symptom has most of the words, so its whole text is printed
   std::vector<std::string> unknown;  // words that no page has
   // Words that no page has, and the words that were searched for instead, because the user probably meant them.
   std::vector<std::pair<std::string, std::string>> corrected;

@@ -1,4 +1,5 @@
-// For verbs that run a command: finds the words of CMD [ARG...], which are all words after the first "--", unchanged.
+// Finds the words of CMD [ARG...], for the verbs that run a command. These are all words after the first "--",
+// unchanged.
 #pragma once
 
 #include <algorithm>

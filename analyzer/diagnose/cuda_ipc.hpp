@@ -63,7 +63,7 @@ class Sharing {
 // True if the memory was open before `at_ns` and stayed open after that.
 bool is_open_at(const Import& import, std::uint64_t at_ns);
 
-// Names the process that exported the memory, and the place in its code where it did.
+// Names the process that exported the memory, and the place in the code of that process.
 Culprit describe_memory(const Evidence& evidence, const Export& exported);
 Finding begin_finding(const char* slug, const IpcCall& call);
 

@@ -143,8 +143,8 @@ bool Evidence::is_guess(const model::Touch& touch) const {
   return fork(touch).is_inferred && process(touch.process).liveness == model::Liveness::kSpinning;
 }
 
-// True if no thread is left that could release what the child waits for, but it is not known which thread held it. An
-// inferred fork is the only case in which this is possible.
+// The child waits for an object that no thread can release any more. True if it is not known which thread held this
+// object. An inferred fork is the only case in which this is possible.
 bool Evidence::has_unknown_holder(const model::Touch& touch) const {
   if (!fork(touch).is_inferred) return false;
   const auto is_known = [&](model::ThreadId id) {

@@ -96,8 +96,8 @@ bool is_dead_in_futex(const model::Process& process);
 // True if forksight can name something that could still end the wait of the process, or the wait of a process for which
 // it waits.
 bool has_way_out(const model::Process& process);
-// Sets the verdict "a possible hang that may be intended". Use it if the process has a way out and only its wait
-// suggests a hang. diagnose() drops such a finding, because an idle program looks the same as a hanging one.
+// Sets the verdict "a possible hang that may be intended". Use this verdict if the process has a way out and only its
+// wait suggests a hang. diagnose() drops such a finding, because an idle program looks the same as a hanging one.
 void set_may_be_intended(Finding& finding);
 // True if the process is proven dead and not even a signal handler could wake it.
 bool no_signal_can_wake(const model::Process& process);

@@ -52,7 +52,7 @@ void add_stack(Fnv1a& hash, const model::Stack& stack) {
 }
 
 // Not every kind of evidence shows which lock of libc is meant, or which code made a C++ thread. So the hash leaves out
-// libc and libstdc++.
+// a culprit whose library is libc or libstdc++.
 bool is_runtime(std::string_view library) {
   return library == "libc" || library.starts_with("libc-2") || library == "libstdc++";
 }

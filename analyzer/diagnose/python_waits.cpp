@@ -35,8 +35,8 @@ bool runs_import(const model::Stack& stack) {
 using Predicate = bool (*)(const model::Stack&);
 
 // Returns a wait whose partner is a lost thread that was in the matching function at the fork. `is_at_it` recognises
-// the stack of a thread that is in this function. nullopt if no lost thread was in it, or if another thread of the
-// child is in it now.
+// the stack of a thread that is in this function. nullopt if no lost thread was in the matching function, or if another
+// thread of the child is in that function now.
 std::optional<Wait> find_partner(const Evidence& evidence, const model::Fork& fork, Need need, Predicate is_at_it) {
   const model::Model& model = evidence.model();
   const std::uint64_t own = model.threads[fork.forking_thread].pointer;

@@ -25,8 +25,8 @@ struct Node {
 };
 
 // An edge leads from a thread that waits to the thread for which it waits, or to a group. The group of a process
-// consists of its threads. There may be very many of these threads. With the group, an edge to the process needs no
-// edge to each thread.
+// consists of its stuck waits. There may be very many of these waits. With the group, one edge is enough for a wait
+// that any thread of the process could end.
 struct Edge {
   std::size_t target = 0;  // a vertex: a node, or the number of nodes plus a group
   const model::Waker* waker = nullptr;
@@ -92,9 +92,9 @@ Graph build(const model::Model& model) {
   return graph;
 }
 
-// For each vertex, the number of its strongly connected component. A ring never leaves a component. The algorithm is
-// that of Tarjan, without recursion, because a chain of waits may be very long. Edges of the kind `without` are left
-// out.
+// Computes for each vertex the number of its strongly connected component. A ring never leaves a component. This is
+// Tarjan's algorithm. It uses no recursion, because a chain of waits may be very long. Edges of the kind `without` are
+// left out.
 class Components {
  public:
   Components(const Graph& graph, std::string_view without)

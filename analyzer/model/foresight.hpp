@@ -49,8 +49,8 @@ struct LockOrder {
   bool queues = false;  // `taken` is a rwlock whose readers wait behind a waiting writer
 };
 
-// A part of the window of a RacyTouch, which is described below. `time` is the length of this part. `held` is how long
-// the lock was held during this part. Both are fractions of the whole window.
+// A part of the window of a RacyTouch (below). `time` is the length of this part. `held` is how long the lock was held
+// during this part. Both are fractions of the whole window.
 struct TimeSlice {
   double held = 0;
   double time = 0;

@@ -1,5 +1,5 @@
-// Visits the members of a plain struct. Code that treats all structs of the model alike uses this. Nobody maintains a
-// list of members, so a new member cannot be forgotten.
+// Visits the members of a plain struct. Code that treats all structs of the model in the same way uses
+// for_each_member(). Nobody maintains a list of members, so a new member cannot be forgotten.
 #pragma once
 
 #include <cstddef>

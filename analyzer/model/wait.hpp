@@ -150,8 +150,8 @@ struct Wait {
   // who could end this wait; empty: nobody that forksight can see, or this was not looked up
   std::vector<Ender> enders;
   bool are_enders_known = false;  // `enders` were looked up
-  // the signals that end this wait; bit 0 is signal 1. The thread waits for them, or it does not block them and they
-  // have a handler.
+  // the signals that end this wait; bit 0 is signal 1. Either the thread waits for these signals, or these signals have
+  // a handler and the thread does not block them.
   std::uint64_t woken_by = 0;
   bool is_unlinked = false;                // kFifoOpen: the name was removed, so nobody can open the FIFO any more
   std::optional<SemaphoreWait> semaphore;  // kSemaphore

@@ -28,8 +28,8 @@ std::string render_annotation(std::string_view sentence);
 // GitHub drops the summaries of a step if all of them together are longer than 1024 KiB.
 inline constexpr std::size_t kMostSummary = std::size_t{256} * 1024;
 
-// Returns a section for a step summary, in Markdown. `text` is shown as code. If it is longer than kMostSummary, it is
-// cut at the end of a line.
+// Returns a section for a step summary, in Markdown. `text` is shown as code. If `text` is longer than kMostSummary, it
+// is cut at the end of a line.
 std::string render_step_summary(std::string_view headline, std::string_view text);
 
 enum class JobState {

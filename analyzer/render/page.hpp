@@ -43,8 +43,8 @@ class Page {
   void blank() { out_ += '\n'; }
   // Adds a line of code, which is never wrapped and keeps its blanks.
   void literal(std::string_view text, std::size_t indent);
-  // Adds "  Label       text", wrapped. Further lines begin under the text. `label` is always an ASCII text of forksight
-  // itself. The same is true of `mark` in item().
+  // Adds "  Label       text", wrapped. Further lines begin under the text. `label` is always an ASCII text of
+  // forksight itself. The same is true of `mark` in item().
   void labelled(std::string_view label, std::string_view text);
   // Adds "  head    text", wrapped. The text begins in column `column`, on the next line if the head is too long.
   void entry(std::string_view head, std::string_view text, std::size_t column);

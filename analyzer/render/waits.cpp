@@ -130,7 +130,7 @@ bool can_be_woken(const model::Process& process) {
   return process.liveness == model::Liveness::kAwake || !process.ways_out.empty();
 }
 
-// True for a shell that waits for the end of the job that it started, and for programs like it.
+// True for a process in which each thread waits for a child. An example is a shell that waits for the end of a job.
 bool waits_only_for_children(const model::Process& process) {
   return std::ranges::all_of(process.waits,
                              [](const model::Wait& wait) { return wait.kind == model::WaitKind::kWaitChild; });

@@ -51,8 +51,8 @@ bool has_stuck(const collect::LoggedProcess& row) {
   return is_stuck(row) || !row.waits.empty() || row.unheard_signals != 0;
 }
 
-// Returns the tids of the threads of the row that went on: those in `went_on`, and the stuck threads that are no longer
-// in a futex call. Other threads of the process may still be stuck.
+// Returns the tids of the threads of the logged process that went on: those in `went_on`, and the stuck threads that
+// are no longer in a futex call. Other threads of the process may still be stuck.
 std::vector<std::int32_t> find_moved(const collect::LoggedProcess& row) {
   std::vector<std::int32_t> moved = row.went_on;
   for (const model::Wait& wait : row.waits) {

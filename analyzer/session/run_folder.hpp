@@ -11,8 +11,8 @@ namespace forksight {
 
 class RunFolder {
  public:
-  // Makes `out`, unless it exists, and in it a new folder whose name is the local time and the pid. Only the owner may
-  // access the folders that this function makes.
+  // Makes `out` if it does not exist. Makes a new folder in `out`. The name of the new folder is the local time and the
+  // pid. Only the owner may access the folders that this function makes.
   static Result<RunFolder> make(const std::filesystem::path& out);
 
   // Makes a new folder in TMPDIR. If that is not possible, makes it in /tmp, /var/tmp or /dev/shm. Only the owner may

@@ -37,8 +37,8 @@ using Sleepers = std::vector<Sleeper>;
 // cause.
 bool has_owner(const model::Wait& wait) { return wait.owner != 0 || wait.use == model::FutexUse::kJoin; }
 
-// True for a futex wait if it is not known which thread should end it, but the place of the wait is known. Without the
-// place, the finding could say nothing about the wait. `run` then examines the process again.
+// True for a futex wait if it is not known which thread should end the wait, but the place of the wait is known.
+// Without the place, the finding could say nothing about the wait. `run` then examines the process again.
 bool is_open_wait(const Sleeper& sleeper) {
   const model::Wait& wait = *sleeper.wait;
   return wait.kind == model::WaitKind::kFutex && !has_owner(wait) && wait.stack.known();

@@ -38,7 +38,7 @@ std::optional<CallResult> find_result(const Evidence& evidence, const model::Tou
   // If a call has not returned, it may just wait for a message that comes late. If the process is a victim, another
   // finding explains the process for which it waits. So only a process that is proven dead counts as hanging.
   if (evidence.find_hang(touch) && is_proven_dead(process)) return CallResult::kHangs;
-  // MPI itself ends a process in which a call fails, unless the program has set another error handler.
+  // If a call fails and the program has set no other error handler, MPI itself ends the process.
   const bool failed =
       process.exit_status && !(WIFEXITED(*process.exit_status) && WEXITSTATUS(*process.exit_status) == 0);
   if (failed) return CallResult::kEndedInside;

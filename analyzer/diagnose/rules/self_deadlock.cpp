@@ -34,8 +34,8 @@ bool waits_for_once(const model::Wait& wait) {
 }
 
 // True if another thread may be running the routine for which this thread waits. There are two such cases. Another
-// thread of the process is in such a routine now. Or a fork left behind a thread that was in such a routine, and that
-// fork ran no handlers or was not recorded.
+// thread of the process is in such a routine now, or the stack of the other thread is not known. Or the fork that made
+// the process left threads behind, and this fork ran no handlers or was not recorded.
 bool may_be_of_another(const Evidence& evidence, model::ProcessId id, const model::Wait& wait) {
   const model::Model& model = evidence.model();
   const bool is_bypassed = std::ranges::any_of(
