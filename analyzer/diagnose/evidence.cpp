@@ -168,7 +168,7 @@ bool Evidence::may_be_interrupted(const model::Touch& touch) const {
 }
 
 // If a process waits for a lost timer, somebody may end the process on purpose. forksight reports the lost timer
-// nevertheless.
+// nevertheless. A libc call whose process ended unseen becomes only a possible finding (libc_calls.cpp).
 bool Evidence::ended_unseen(const model::Touch& touch) const {
   const bool is_timer = touch.kind == model::TouchKind::kTimerWait || touch.kind == model::TouchKind::kLibcCall;
   // libc aborts a process as soon as the process locks an orphan with priority inheritance.

@@ -31,7 +31,7 @@ struct OrderedLock {
   bool shared = false;  // held only to read
 };
 
-// A thread held one lock, waited for another one, and got it.
+// A thread held one lock, and took another one by a call that waits for the lock.
 struct LockOrder {
   LifeId life = 0;
   ThreadId thread = 0;

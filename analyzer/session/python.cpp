@@ -27,9 +27,10 @@ constexpr std::chrono::milliseconds kPause{5};
 
 std::uint64_t bit_of(int signal) { return std::uint64_t{1} << static_cast<unsigned>(signal - 1); }
 
-// Returns the signal that the shim handles in the process now. Returns 0 if there is no such signal, or if the process
-// has called exec since the shim recorded the signal. After an exec, the signal would either end the process, because
-// that is the default action, or run a handler of the new program.
+// Returns the signal that the shim handles in the process now. Returns 0 in three cases: there is no such signal, the
+// Python stacks of the process are already known, or the process has called exec since the shim recorded the signal.
+// After an exec, the signal would either end the process, because that is the default action, or run a handler of the
+// new program.
 int find_signal(const model::Model& quick, const proc::ProcessKey& key) {
   const auto shim_start = proc::find_shim(key.pid);
   if (shim_start.value_or(0) == 0) return 0;

@@ -70,8 +70,8 @@ bool has_lost_kin(const model::Model& model, const model::Process& reader) {
   return has_lost(reader) || (parent != nullptr && has_lost(*parent));
 }
 
-// True if the process waits for process `pid`. If it waits for the reader and has a writing end, it may be a worker
-// that has nothing to do yet.
+// True if `process` waits for process `pid`. If a process waits for the reader and has a writing end, that process may
+// be a worker that has nothing to do yet.
 bool waits_for(const model::Process& process, std::int32_t pid) {
   return std::ranges::any_of(process.waits, [&](const model::Wait& wait) {
     return std::ranges::any_of(wait.enders, [&](const model::Ender& ender) { return ender.pid == pid; });
