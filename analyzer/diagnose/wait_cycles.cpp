@@ -527,7 +527,8 @@ void tell(const Evidence& evidence, const Cycle& cycle, Finding& finding) {
         "A thread that waits for the GIL wakes up every few milliseconds, sees that it is still taken, and waits "
         "again. It never goes on, though it does not look asleep.");
   } else if (process_goes_on(evidence, cycle.front())) {
-    add_sentence(finding, "Other threads of the process go on: none of them holds what these wait for.");
+    add_sentence(finding,
+                 "Other threads of the process go on, but none of them holds what the stuck threads wait for.");
   } else {
     add_sentence(finding, describe_liveness(evidence.process(cycle.front().process)));
   }

@@ -67,7 +67,8 @@ Finding describe(const Evidence& evidence, const model::Fork& fork) {
   } else {
     add_sentence(
         finding,
-        "It is not known which lock that is: forksight saw no operation of the child on a lock that it knows.");
+        "It is not known which lock the child waits for: forksight saw no operation of the child on a lock that "
+        "forksight knows.");
   }
   add_sentence(finding,
                fmt::format("{} runs no atfork handler, and libc does not put its own locks in order in such a child: "

@@ -80,9 +80,10 @@ Finding describe(const Evidence& evidence, const Share& share, const std::vector
                              : "The process that reads first gets the answer, even if another one had asked. The other "
                                "one waits, or takes the next answer for its own.");
   if (finding.harm == Certainty::kPossible) {
-    add_sentence(finding,
-                 "No child used the connection again after another process had. If each process was done with it when "
-                 "the next one began, and none ended the session at the peer, nothing is wrong.");
+    add_sentence(
+        finding,
+        "No child used the connection again after another process had. If each process was done with the "
+        "connection when the next process began to use it, and none ended the session at the peer, nothing is wrong.");
   }
   finding.fixes.push_back({"Connect after fork(), each process for itself.", true});
   finding.fixes.push_back(

@@ -86,7 +86,7 @@ void tell_handlers(const Evidence& evidence, const model::Touch& touch, const Ca
   if (wait != nullptr) finding.stack = wait->stack;
   const std::string handler = wait == nullptr ? std::string() : words::at(", in a handler at ", wait->stack);
   finding.summary = fmt::format(
-      "{} {} in exit(){}{}: its parent's exit handlers run in it, without the {} that fork(){} left behind",
+      "{} {} in exit(){}{}: the parent's exit handlers run in the child, without the {} that fork(){} left behind",
       evidence.name(touch.process), end.outcome == Outcome::kError ? "crashed" : hangs(child),
       words::at(" at ", touch.stack), handler, words::count(lost, "thread", "threads"), words::at(" at ", fork.stack));
   add_sentence(finding, fmt::format("Thread {} of {} called exit(){}, and the exit never finished.", touch.tid,

@@ -64,7 +64,7 @@ Finding describe(const Evidence& evidence, const model::Fork& fork, const python
   const std::string forked = words::at(" at ", fork.stack);
   finding.summary = fmt::format(
       "{} {}{}{}: the feeder thread of a multiprocessing.Queue, thread {}, was left behind when process {} "
-      "forked{}; what the child puts stays in its buffer",
+      "forked{}. What the child puts stays in the child's buffer",
       python::process(evidence, child), hangs(process), words::at(" at ", finding.stack),
       called.empty() ? called : " in " + called, wait.partner->tid, parent, forked);
   add_sentence(finding, describe_liveness(process));

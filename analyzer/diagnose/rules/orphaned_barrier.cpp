@@ -51,7 +51,8 @@ std::string describe_barrier(const Evidence& evidence, const model::Touch& touch
   if (!place.empty()) place = fmt::format(" ({})", place);
   switch (end.outcome) {
     case Outcome::kCorruption:
-      return fmt::format("{} passed {}{} too early: it counted threads that do not exist there", child, name, place);
+      return fmt::format("{} passed {}{} too early: the barrier counted threads that do not exist in the child", child,
+                         name, place);
     case Outcome::kError: return fmt::format("{} was aborted by --on-orphan=abort {} {}{}", child, verb, name, place);
     case Outcome::kMayHang: return fmt::format("{} is still {} {}{}, likely for ever", child, verb, name, place);
     default: return fmt::format("{} {} {} {}{}", child, hangs(evidence.process(touch.process)), verb, name, place);

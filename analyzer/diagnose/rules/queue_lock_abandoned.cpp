@@ -126,10 +126,11 @@ void queue_lock_abandoned(const Evidence& evidence, std::vector<Finding>& findin
       add_sentence(finding, fmt::format("Thread {} of {} waits for semaphore {}, which is in shared memory.", wait.tid,
                                         evidence.name(id), name));
       const std::vector<model::ProcessId> mappers = find_mappers(model, process, wait);
-      add_sentence(finding, fmt::format("{} it mapped, and its name is removed: no other process can open it. {}",
-                                        mappers.size() <= 1 ? "Only this process has"
-                                                            : fmt::format("{} processes have", mappers.size()),
-                                        mappers.size() <= 1 ? "It is stuck." : "All of these are stuck."));
+      add_sentence(
+          finding,
+          fmt::format("{} mapped the semaphore, and its name is removed. So no other process can open it. {}",
+                      mappers.size() <= 1 ? "Only this process has" : fmt::format("{} processes have", mappers.size()),
+                      mappers.size() <= 1 ? "It is stuck." : "All of these are stuck."));
       for (const model::ProcessId mapper : mappers) {
         const std::string other = describe_other_wait(model.processes[mapper], wait.path);
         if (other.empty()) continue;

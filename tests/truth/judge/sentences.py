@@ -571,12 +571,12 @@ PLAIN = tuple(re.compile(text) for text in (
     r"There is no other thread that could be its reader", r"A lock for reading cannot be turned", r"Another thread could unlock it in place of its owner",
     r"Before that (?:thread|process) can end, it needs a lock", r"This handler belongs to ", r"The kernel does not look for rings", r"A pipe or socket takes a limited number",
     r"It (?:was ended by|exited with)", r"That thread ended with the lock held", r"The mutex is robust, but that does not help here", r"_Fork\(\) runs no atfork handler",
-    r"Nobody is left to set it", r"Thread \d+ of (?:process|child) \d+ is in the middle of a task", r"A barrier opens when as many threads have arrived",
+    r"Nobody is left to set the promise", r"Thread \d+ of (?:process|child) \d+ is in the middle of a task", r"A barrier opens when as many threads have arrived",
     r"Its ancestor, process \d+, was forked", r"An ancestor of it was forked", r"The condition variables that these threads wait for show",
     r"The round still needs at least one more thread", r"libgomp has no atfork handler", r"fork\(\)(?: at \S+)? copied libgomp's list",
     r"fork\(\)(?: at \S+)? copied the count of waiters", r"fork\(\)(?: at \S+)? copied the guard variable", r"A pthread_once_t records no owner", r"A child handler may only do what is async-signal-safe",
     r"The kernel finds a ring that consists of fcntl\(\) locks only", r"The (?:process|thread) that should write waits for something", r"The count of an eventfd has a limit", r"This is not certain: anybody may still open the FIFO",
-    r"The signal went to one of these", r"A fork inside of a parallel region looks the same", r"Before a new group of waiters can be woken", r"pthread_cond_destroy\(\) waits until", r"At the fork another thread", r"fork\(\)(?: at \S+)? copied the count of arrivals", r"It is not known which lock that is",
+    r"The signal went to one of these", r"A fork inside of a parallel region looks the same", r"Before a new group of waiters can be woken", r"pthread_cond_destroy\(\) waits until", r"At the fork another thread", r"fork\(\)(?: at \S+)? copied the count of arrivals", r"It is not known which lock the child waits for",
 ))
 
 
