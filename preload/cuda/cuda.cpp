@@ -271,8 +271,8 @@ void at_fork::Cuda::records(const Fork& fork) {
   append(trace::RecordType::kCuda, record);
 }
 
-// Begins to watch the child if the driver was initialised in its parent. The driver is not asked: what the parent knew
-// at the fork decides.
+// Begins to watch the child if the driver was initialised in its parent. The shim does not ask the driver in the child.
+// It relies on what the parent knew at the fork.
 void at_fork::Cuda::starts(const Fork& fork) {
   if (fork.record == 0 || !is_known_initialised()) return;
   g_fork_record = fork.record;

@@ -47,8 +47,8 @@ void note_cuda_init(trace::CudaWay way, const Site& site);
 // Called when a primary context may have been made: the next fork asks the driver again.
 void note_cuda_context();
 
-// Called in a child for which g_watch_cuda is true. Begins the record of a call, and returns a reference to the record.
-// Returns 0 if the child has called this function before.
+// Called in a child for which g_watch_cuda is true. Begins the record of a call of `entry`, and returns a reference to
+// the record. Returns 0 if the child has called `entry` before.
 std::uint64_t touch_cuda(CudaEntry entry, std::uint64_t function, const Site& site);
 
 // Remembers the library if it is the driver. Called by the library events (loader/library_events.hpp).

@@ -30,7 +30,7 @@ struct Handle {
   std::uint64_t words[kHandleWords];
 };
 
-// An allocation that this process has exported, or memory of another process that it has open.
+// An allocation that this process has exported, or memory of another process that this process has open.
 struct Shared {
   std::atomic<std::uint64_t> address;  // 0: free
   std::uint64_t end;                   // only for memory that is open: the address behind its last byte

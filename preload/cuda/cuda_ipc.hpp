@@ -1,5 +1,5 @@
-// Device memory that processes share by a handle of the CUDA driver: which process exported it, has it open, or freed
-// it. The shim records the facts of one process. The analyzer compares the facts of all processes.
+// Device memory that processes share by a handle of the CUDA driver: which process exported this memory, has it open,
+// or freed it. The shim records the facts of one process. The analyzer compares the facts of all processes.
 //   In a process that neither exports nor opens memory, the shim writes no such facts. In such a process, each call of
 //   cuMemFree, or of a function that copies or fills memory or ends a context, costs one more load.
 #pragma once
@@ -13,7 +13,7 @@
 namespace forksight {
 
 // The number of allocations that this process has exported and not freed, and the number of allocations of other
-// processes that it has open. Both numbers stay 0 in most processes.
+// processes that this process has open. Both numbers stay 0 in most processes.
 extern std::atomic<std::uint32_t> g_ipc_exports;
 extern std::atomic<std::uint32_t> g_ipc_imports;
 

@@ -19,7 +19,7 @@ struct AtforkHandlers {
 };
 
 // Adds the handlers to the list and returns what to register with libc: trampolines, or the handlers themselves if the
-// list is full. `library` is the handle by which libc finds the handlers that it removes at dlclose. Handlers that are
+// list is full. `library` is the handle by which libc, at dlclose, finds the handlers to remove. Handlers that are
 // registered again (by a library that is opened again) get their old place.
 AtforkHandlers wrap_handlers(const AtforkHandlers& handlers, const void* library);
 // The handlers that the trampolines of this place call.

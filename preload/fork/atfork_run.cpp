@@ -68,8 +68,8 @@ bool is_timed_fork() {
   return forks < kForksTimedEach || forks % kForksTimedEach == 0;
 }
 
-// Writes the record for the handlers of one fork in this process. All forks that one thread makes, and that
-// is_timed_fork() does not select, share one record.
+// Writes the record for the handlers of one fork in this process. In the parent, a fork that is_timed_fork() does not
+// select gets no record of its own: all such forks of one thread share one record.
 std::uint64_t start_run(Slot& self, HandlerPhase phase) {
   const bool in_child = phase == HandlerPhase::kChild;
   if (!in_child) {

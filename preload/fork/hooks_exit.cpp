@@ -1,7 +1,7 @@
 // The hook of exit(). In a forked child that lost threads, exit() runs exit handlers and static destructors of the
-// parent. They may join, wait for or destroy what the child does not have. So the shim records the call before the
-// first handler runs. If the child then ends, nothing is reported. In a child of vfork(), exit() runs these handlers in
-// the parent's own memory. Such a call is recorded, too.
+// parent. These handlers and destructors may join, wait for or destroy what the child does not have. So the shim
+// records the call before the first handler runs. If the child then ends, nothing is reported. In a child of vfork(),
+// exit() runs these handlers in the parent's own memory. Such a call is recorded, too.
 #include <atomic>
 
 #include "fork/vfork_child.hpp"

@@ -35,8 +35,8 @@ Fork fork_of(Slot& self, ForkKind kind, std::uint32_t flags) { return {self, kin
 Fork current_fork(Slot& self) { return fork_of(self, self.fork_kind, 0); }
 
 // Notes where fork() was called, and takes the step kEnters. The step calls functions of OpenMP runtimes, MPI and the
-// CUDA driver, which may change errno. on_prepare() and end_fork_call() call such functions, too. So these three
-// functions restore errno.
+// CUDA driver, which may change errno. on_prepare() and end_fork_call() call such functions, too. So enter_fork(),
+// on_prepare() and end_fork_call() restore errno.
 void enter_fork(Slot& self, const Site& site) {
   const KeptErrno kept;
   try_filter(TryBy::kClone);

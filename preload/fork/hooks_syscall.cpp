@@ -1,10 +1,11 @@
 // The hook of syscall(). libstdc++ (futures, atomic waits, latches, semaphores, guards), Rust's standard library, and
 // locks that programs implement themselves call syscall() to sleep in a futex.
 //   Only a futex wait, a plain fork, the end of the calling thread and a new seccomp filter are handled here. All other
-//   calls are passed on by a jump, with all registers and the stack unchanged. The reason is that a clone that shares
-//   its memory, or a vfork, must return to the caller's own frame, on the stack that the caller named. An ordinary
-//   function can make the calls that are handled, because a forked child returns on a copy of the stack. For all other
-//   numbers the hook is a few comparisons and a jump, in assembly.
+//   calls are passed on by a jump, with all registers and the stack unchanged. The reason is that an ordinary function
+//   cannot make every call: a vfork, and a clone whose child shares the memory, must return to the caller's own frame,
+//   on the stack that the caller named. An ordinary function can make a plain fork, because the child of a plain fork
+//   returns on a copy of the stack. For all numbers that are not handled here, the hook is a few comparisons and a
+//   jump, in assembly.
 #include <errno.h>
 #include <linux/futex.h>
 #include <linux/seccomp.h>

@@ -81,7 +81,7 @@ __attribute__((used, noinline, cold)) static void constants_of_vfork() {
 
 // rsi: the offset of the mark from the thread pointer. rdx: the mark's value before the call, which is not 0 if a child
 // of vfork calls vfork. The kernel preserves both registers, and rdi. The code at label 4 calls the real vfork instead.
-// It is used if the thread has a shadow stack, or if a filter may kill for getpid().
+// The hook jumps to label 4 if the thread has a shadow stack, or if a filter may kill for getpid().
 asm(FORKSIGHT_SYMVER_vfork R"(
   .pushsection .text
   .p2align 4

@@ -59,8 +59,9 @@ void settle(Confinement confinement) {
   g_confinement = confinement;
 }
 
-// The ways in which a child keeps the kernel from writing its core when the filter kills it. The filter may kill even
-// for the system call that such a way needs. Then the next child uses the next way.
+// A filter may kill the child that tries calls. These are the ways in which the child prevents that the kernel writes a
+// core of the child. Each way needs a system call. If the filter kills a child for this system call, the next child
+// uses the next way.
 enum CorePrevention : std::uint32_t {
   kByLimit,  // a limit of 1 byte: the kernel neither writes a core file nor starts a program that handles cores
   kByFlag,   // PR_SET_DUMPABLE 0: the kernel does not write a core of the child

@@ -48,9 +48,9 @@ struct CallSet {
 // Finds out whether there is a filter. Called by the initialiser. Takes a few microseconds.
 void look_for_filter();
 
-// Called when the program is about to make a process by clone(), or a thread by clone3(). Then the filter permits that
-// call, so the shim may make it, too. If a filter was there before the shim, this function tries out in a child for
-// which calls the filter kills. After one success, this function does nothing.
+// Called when the program is about to make a process by clone(), or a thread by clone3(). The program makes that call
+// anyway, so it adds no risk if the shim makes the same call first. If a filter was there before the shim, this
+// function tries out in a child for which calls the filter kills. After one success, this function does nothing.
 enum class TryBy { kClone, kClone3 };
 void try_filter_slow(TryBy by);
 inline void try_filter(TryBy by) {

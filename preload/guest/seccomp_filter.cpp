@@ -94,7 +94,7 @@ bool is_harmless(const sock_filter& step, const Accumulator& now) {
   }
 }
 
-// True if every end of the filter that this call can reach is harmless.
+// True if every return statement of the filter that this call can reach is harmless.
 bool permits(std::uint32_t count, std::uint32_t number) {
   for (std::uint32_t at = 0; at < count; ++at) g_before[at] = {};
   g_before[0] = {true, true, 0};

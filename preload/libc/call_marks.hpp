@@ -52,7 +52,8 @@ struct LostCall {
 
 void remember_lost(const LostCall& lost);
 
-// The gate of --cure=quiesce-libc is closed while a thread forks: other threads wait before they make such a call.
+// The gate of --cure=quiesce-libc is closed while a thread forks. Other threads then wait before they enter a libc
+// function whose calls are marked.
 bool gate_is_closed();
 // Waits, for a bounded time, until the gate is open. The call's mark is removed meanwhile.
 void wait_at_gate(Slot& slot, LibcCall call, Frame frame);

@@ -126,7 +126,7 @@ LoadedObject object_with(const LoadedObject& object, std::uint64_t address) {
 
 // Reads an object that was opened after the start. `map`: its node in the loader's list. The result is all zero if the
 // object does not contain `address`, or if the node is not in the list any more. The memory of a removed node may still
-// exist, but its former neighbour does not point to the node. Sets `next` to the next node of the list.
+// exist, but the node before it in the list does not point to it any more. Sets `next` to the next node of the list.
 __attribute__((noinline)) LoadedObject read_opened(const link_map* map, std::uint64_t address, const link_map*& next) {
   link_map node;
   link_map* back = nullptr;

@@ -1,5 +1,5 @@
-// Finds the loaded object at an address without the loader's lock, and tells whether an object is still the one that
-// was seen there before.
+// Finds the loaded object at an address without the loader's lock. Also tells whether the object at an address is still
+// the same as before.
 #pragma once
 
 #include <link.h>

@@ -47,7 +47,8 @@ Module& module_at(std::uint32_t index);
 Module* find_module(std::uint64_t address);
 
 // Called in a forked child, so that threads of the child can work on the table. A thread of the parent that worked on
-// it at the fork does not exist here. The table is complete up to its count, and the next refresh continues from there.
+// the table at the fork does not exist in the child. The table is complete up to its count, and the next refresh
+// continues from there.
 void release_modules_in_child();
 
 }  // namespace forksight

@@ -1,6 +1,6 @@
-// When --on-orphan may act: `recover` writes into the lock, `abort` ends the child. Both require a proof that no thread
-// of this process will ever release the lock. Each kind of lock needs its own proof. Without a proof, the touch is
-// recorded, and the operation continues as it would without the option.
+// Says when --on-orphan may act. With `recover`, the shim writes into the lock. With `abort`, the shim ends the child.
+// Both require a proof that no thread of this process will ever release the lock. Each kind of lock needs its own
+// proof. Without a proof, the touch is recorded, and the operation continues as it would without the option.
 //
 //   mutex: according to its memory, the owner is still the thread that held it at the fork, and no thread of the child
 //     has that id. The recursion count and type are as they were at the fork, so the mutex was not initialised again.

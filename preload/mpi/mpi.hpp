@@ -43,8 +43,8 @@ void note_mpi_use(MpiEntry entry, std::uint64_t function);
 // Counts the UCX contexts. Called when a context was made (1), or released (-1).
 void note_ucx(std::int32_t change);
 
-// Called in a child for which g_watch_mpi is true. Writes the record of this call, and returns it; 0 if the child has
-// called this function before.
+// Called in a child for which g_watch_mpi is true. Writes the record of a call of `entry`, and returns a reference to
+// the record. Returns 0 if the child has called `entry` before.
 std::uint64_t touch_mpi(MpiEntry entry, std::uint64_t function, const Site& site);
 
 // Remembers the library if it is an MPI, so that the shim asks it at a fork. Called by the library events

@@ -94,8 +94,8 @@ OwnPythonLayout read_own_python_layout(std::uint64_t runtime) {
   return layout;
 }
 
-// The place in the text of the line for a frame. If the same frame occurs again, the line is copied from there: threads
-// are often at the same place, and functions may be recursive.
+// Says where the text contains the line for a frame. If the same frame occurs again, the line is copied from there.
+// Frames often occur again, because several threads may be at the same place, and functions may be recursive.
 struct WrittenFrame {
   std::uint64_t code;
   std::uint64_t instruction;

@@ -1,7 +1,7 @@
 // Writes the Python stacks of this process in the format of the interpreter's own traceback dumper, for CPython 3.13
 // and later. These versions do not export the dumper, but describe the layout of their structures. The kernel copies
-// all memory that is read (read_memory), so there is no fault, whatever the memory contains. Calls no function of the
-// interpreter, and takes no lock.
+// all memory that is read (read_memory), so there is no fault, whatever the memory contains. This code calls no
+// function of the interpreter, and takes no lock.
 #pragma once
 
 #include <cstddef>

@@ -220,7 +220,8 @@ void forget_python(const Module& module) {
   if (g_has_python.load(std::memory_order_relaxed) && g_python.bias == module.bias) g_has_python.store(false);
 }
 
-// Records the stacks of all threads, unless there were too many forks lately.
+// Records the stacks of all threads if the forking thread holds the GIL. After the first kForksRecordedEach forks,
+// records them at most once in kRestNs.
 void at_fork::Python::records(const Fork& fork_now) {
   const std::uint64_t fork = fork_now.record;
   ThreadState* const own = fork == 0 ? nullptr : state_with_gil();
@@ -234,7 +235,8 @@ void at_fork::Python::records(const Fork& fork_now) {
   record_fork(fork, own);
 }
 
-// In a child that inherited orphans: records the stacks from its frozen copy, if prepare did not record them.
+// In a child that inherited orphans: if records() did not record the stacks before this fork, records them now, from
+// the child's frozen copy of the memory.
 void at_fork::Python::reads(const Fork& fork_now) {
   const std::uint64_t fork = fork_now.record;
   if (!locks_are_watched() || fork == 0 || fork > kRoomBytes || fork == g_last_fork) return;
@@ -244,7 +246,7 @@ void at_fork::Python::reads(const Fork& fork_now) {
 
 void record_python_at_touch(std::uint64_t touch) {
   if (touch == 0 || !g_has_python.load(std::memory_order_acquire)) return;
-  // A thread's own frames do not change while it is in this call, with or without the GIL.
+  // The calling thread's own frames do not change during this call, even if the thread does not hold the GIL.
   ThreadState* const own = g_python.own_state();
   if (own == nullptr) return;
   DumpedText(Threads::kOne, own).append(trace::PythonMoment::kTouch, touch);

@@ -15,7 +15,7 @@ struct Filter {
 Filter read_new_filter(unsigned long mode, const void* program);
 // Called when the program has installed the filter: the shim obeys it from now on.
 void filter_was_installed(const Filter& filter);
-// Called before the program calls prctl(PR_SET_TSC). `mode`: argument of that call. If it forbids the time stamp
+// Called before the program calls prctl(PR_SET_TSC). `mode`: argument of that call. If that call forbids the time stamp
 // counter, the shim no longer reads the clock.
 void counter_is_about_to_change(unsigned long mode);
 

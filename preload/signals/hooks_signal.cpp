@@ -1,8 +1,8 @@
 // The hooks of functions that wait for signals. sigwait(), sigwaitinfo() and sigtimedwait() note the wait in the
 // thread's slot, so that a fork can record which signals its lost threads waited for. The fork reads the set of signals
-// from the memory of the waiting thread. In a child, all hooks here, also those of sigsuspend() and pause(), do another
-// check: whether the child waits without a deadline, and only for signals of timers that it lost at its fork. They
-// record such a wait before the child blocks.
+// from the memory of the waiting thread. In a child, all hooks of this file, also those of sigsuspend() and pause(),
+// make one more check. The child may wait without a deadline, and only for signals of timers that the child lost at its
+// fork. The hooks record such a wait before the child blocks.
 #include <signal.h>
 #include <unistd.h>
 

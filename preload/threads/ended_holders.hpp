@@ -12,8 +12,8 @@ namespace forksight {
 // another record next refers to it.
 bool mark_if_ended_with_locks(Slot& slot);
 
-// As mark_if_ended_with_locks(), but for a slot that the caller has not claimed. Does nothing unless the slot belongs
-// to this process and its thread has ended. Called in a fork's prepare handler.
+// As mark_if_ended_with_locks(), but for a slot that the caller has not claimed. Does nothing if the slot belongs to
+// another process, or if the slot's thread has not ended. Called in a fork's prepare handler.
 void check_for_ended_holder(Slot& slot);
 
 }  // namespace forksight
