@@ -11,7 +11,7 @@ inline constexpr char kPythonCookie[8] = {'x', 'd', 'e', 'b', 'u', 'g', 'p', 'y'
 
 // The needed parts of _Py_DebugOffsets. Its source is Include/internal/pycore_runtime.h in 3.13, and
 // pycore_debug_offsets.h in 3.14 and 3.15. All members are 64-bit words. The structs that follow here are the same in
-// every version. PythonOffsets13 and later have the rest.
+// every version. PythonOffsets13, PythonOffsets14 and PythonOffsets15 have the rest.
 struct PythonHeadOffsets {
   char cookie[8];
   std::uint64_t version;  // PY_VERSION_HEX

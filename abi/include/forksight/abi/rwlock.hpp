@@ -17,7 +17,9 @@ struct Rwlock {
   std::int32_t shared;
   std::uint64_t elision;
   std::uint64_t spare;  // glibc does not write it
-  std::uint32_t flags;  // kind: 0 prefers readers, 1 and 2 prefer writers; with 2 a reader must not lock twice
+  // The kind of the lock. When a writer unlocks, kind 0 prefers waiting readers, and kinds 1 and 2 prefer waiting
+  // writers. With kind 2, a thread that holds the lock as a reader must not lock it again as a reader.
+  std::uint32_t flags;
   std::uint32_t padding;
 
   static constexpr std::uint32_t kWritePhase = 1;

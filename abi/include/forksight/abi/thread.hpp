@@ -24,11 +24,12 @@ struct ThreadLayout {
 
 inline constexpr ThreadLayout kThreadLayouts[] = {
     {{{2, 28}, {2, 35}}, 0x2c0, 0x2d0, 0x308, 0x612, 1, 1, 0x640, 0x648, true},
-    // This version removed the member for the offset of the CPU clock, which was unused before.
+    // glibc 2.36 removed the member for the offset of the CPU clock. Earlier versions had the member, but did not use
+    // it.
     {{{2, 36}, {2, 41}}, 0x2c0, 0x2d0, 0x308, 0x612, 1, 1, 0x638, 0x640, true},
-    // In this version the flag that says whether the program allocated the stack became an enum.
+    // In glibc 2.42 the flag that says whether the program allocated the stack became an enum.
     {{{2, 42}, {2, 42}}, 0x2c0, 0x2d0, 0x308, 0x614, 4, 2, 0x640, 0x648, true},
-    // In this version pthread_join() waits on a separate member, not on `tid`.
+    // In glibc 2.43 pthread_join() waits on a separate member, not on `tid`.
     {{{2, 43}, {2, 43}}, 0x2c0, 0x2d0, 0x308, 0x614, 4, 2, 0x640, 0x648, false},
 };
 // Larger than every offset above, and smaller than struct pthread in every version.

@@ -15,7 +15,7 @@ enum class Cure : std::uint32_t {
 struct CureTerms {
   const char* name;
   bool is_sound;
-  std::uint32_t value;  // the value, unless the list says NAME=N; 0: the cure takes no value
+  std::uint32_t value;  // the value if the list does not say NAME=N; 0: the cure takes no value
   const char* unit;
   const char* words;
 };

@@ -7,7 +7,8 @@
 
 namespace forksight::trace {
 
-// The shim lists at most so many handlers in a kHandlers record. So a list of this length may lack some handlers.
+// The shim lists at most this number of handlers in a kHandlers record. So a list of this length may lack some
+// handlers.
 inline constexpr std::uint32_t kMaxListedHandlers = 128;
 
 // Threads that lived at the beginning of fork() and had ended when all prepare handlers had run. For example, a library
