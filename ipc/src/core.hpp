@@ -1,4 +1,5 @@
-// One handle of a queue: its mapping of the segment, its entry in the table of participants, and its calls that may block.
+// One handle of a queue: its mapping of the segment, its entry in the table of participants, and its calls that may
+// block.
 #pragma once
 
 #include <array>
@@ -14,8 +15,8 @@
 
 namespace forksight::ipc::detail {
 
-// Distinguishes a forked child from its parent without a system call: the object has a page with MADV_WIPEONFORK, which is
-// filled with zeros in the child.
+// Distinguishes a forked child from its parent without a system call: the object has a page with MADV_WIPEONFORK, which
+// is filled with zeros in the child.
 class fork_mark {
  public:
   fork_mark();
@@ -110,8 +111,8 @@ class core {
                              Check check);
   template <class Try, class Check>
   result<step_result> give_up_at_once(wait_kind kind, std::uint64_t now_ns, Try attempt, Check check);
-  // True if this thread may try to take something now: no participant waits, or it has the turn. With full::drop_oldest, a
-  // producer never waits.
+  // True if this thread may try to take something now: no participant waits, or it has the turn. With
+  // full::drop_oldest, a producer never waits.
   bool may_try(wait_kind kind, std::uint64_t now_ns) const;
 
   segment memory_;
@@ -131,15 +132,16 @@ class core {
   std::array<std::atomic<watcher*>, kWaitKinds> watchers_{};
 };
 
-// Calls core::at_each_look() of the handle. This is for a library that keeps state of its own for each member of a queue.
+// Calls core::at_each_look() of the handle. This is for a library that keeps state of its own for each member of a
+// queue.
 void at_each_look(const queue& of, std::function<void()> look);
 
 // Says who holds the buffers, for example "6 HELD by pid 812 (alive, state T, 41 s), 2 QUEUED, 0 LOANED".
 std::string describe_buffers(const ring& of);
 // Names the members that have the role, for example "3 consumers: pid 812 (alive, state T), ...", or "no consumer".
 std::string describe_participants(const ring& of, std::uint32_t role);
-// The text of describe_participants(). If the queue expects a number of members of that role, the text also says how many
-// are expected and how many have come.
+// The text of describe_participants(). If the queue expects a number of members of that role, the text also says how
+// many are expected and how many have come.
 std::string describe_role(const ring& of, const geometry& shape, std::uint32_t role);
 snapshot take_snapshot(const ring& of, const geometry& shape, const std::string& name);
 

@@ -1,5 +1,5 @@
-// Passes descriptors to another process of the same user, over a connected AF_UNIX socket. A transfer consists of eight
-// bytes, which say what is sent, and of one or two descriptors.
+// Passes descriptors to another process of the same user, or of root, over a connected AF_UNIX socket. A transfer
+// consists of eight bytes, which say what is sent, and of one or two descriptors.
 #pragma once
 
 #include <array>

@@ -10,10 +10,12 @@
 //   buffer held(n, dead)       drop: -> free
 //                              redeliver: -> returned(n), or -> parked(n) if it was delivered too often
 //   buffer withdrawn(n, dead)  -> parked(n)
-// roles of its entry -> no roles; each role is counted as one that ended by a death When the buffers are recovered,
-// header::returns is increased, so that consumers search for returned messages. This is done even if no message was
-// returned now, because the dead member may have requeued a message, and died before it increased header::returns. The
-// entry of the participant is freed last. As long as it is not freed, other survivors repeat the whole recovery.
+//   roles of its entry         -> no roles; each of these roles counts as one that ended by a death
+//
+// When the buffers are recovered, header::returns is increased, so that consumers search for returned messages. This is
+// done even if no message was returned now. The reason is that the dead member may have requeued a message, and may
+// have died before it increased header::returns. The entry of the participant is freed last. As long as the entry is
+// not freed, other survivors repeat the whole recovery.
 #pragma once
 
 #include <cstdint>

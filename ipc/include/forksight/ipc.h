@@ -157,22 +157,23 @@ int forksight_queue_room_fd(forksight_queue* queue, int* fd, struct forksight_qu
  * functions are for such messages. All four may return USED_AFTER_FORK, EVICTED and CORRUPT. The first two may also return
  * CANCELLED.
  *
- * Takes the oldest parked message, without waiting. This does not count as a delivery. TIMEOUT: no message is parked. If
- * this process dies before it has released, parked or requeued the message, the message is parked again. */
+ * Takes the oldest parked message, without waiting. This does not count as a delivery. TIMEOUT: no message is parked.
+ * If this process dies before it has released, parked or requeued the message, the message is parked again. */
 int forksight_queue_receive_parked(forksight_queue* queue, forksight_message** message,
                                    struct forksight_queue_error* error);
 /* Makes receive() deliver all parked messages again, and sets their numbers of deliveries to 0. `count`, if it is not
  * NULL, gets the number of messages. */
 int forksight_queue_requeue(forksight_queue* queue, size_t* count, struct forksight_queue_error* error);
 /* Parks a message that a consumer cannot handle, or parks a message of receive_parked() again. OK: `message` is freed.
- * Otherwise the caller keeps it. After EVICTED and CORRUPT it is empty: it has no data, and its size is 0. */
+ * Otherwise the caller keeps `message`. After EVICTED and CORRUPT, `message` is empty: it has no data, and its size is
+ * 0. */
 int forksight_message_park(forksight_message* message, struct forksight_queue_error* error);
-/* Requeues one message of receive_parked(): receive() delivers it again. For another message, the error is BAD_OPTION. OK:
- * `message` is freed. Otherwise the caller keeps it. After EVICTED and CORRUPT it is empty. */
+/* Requeues one message of receive_parked(): receive() delivers it again. For another message, the error is BAD_OPTION.
+ * OK: `message` is freed. Otherwise the caller keeps `message`. After EVICTED and CORRUPT, `message` is empty. */
 int forksight_message_requeue(forksight_message* message, struct forksight_queue_error* error);
 
-/* For a queue with `thread`: what became of the messages that send_copy() of this handle has accepted. The messages have
- * the numbers 0, 1, 2, ... See forksight/ipc/delivery.hpp. */
+/* For a queue with `thread`: what became of the messages that send_copy() of this handle has accepted. The messages
+ * have the numbers 0, 1, 2, ... See forksight/ipc/delivery.hpp. */
 struct forksight_queue_delivery {
   uint64_t accepted;
   uint64_t sent; /* taken into the queue */
@@ -187,15 +188,15 @@ int forksight_queue_flush(forksight_queue* queue, int64_t timeout_ms, struct for
 /* After this call, the handle cannot send. */
 int forksight_queue_close_producer(forksight_queue* queue, int64_t timeout_ms, struct forksight_queue_delivery* told,
                                    struct forksight_queue_error* error);
-/* Makes each call that waits on this handle, in any thread, return CANCELLED. Every later call that would send or receive
- * also returns CANCELLED. Async-signal-safe, as long as no other thread closes the handle. */
+/* Makes each call that waits on this handle, in any thread, return CANCELLED. Every later call that would send or
+ * receive also returns CANCELLED. Async-signal-safe, as long as no other thread closes the handle. */
 void forksight_queue_cancel(const forksight_queue* queue);
 void forksight_queue_shutdown(forksight_queue* queue, int drain);
 /* Looks for dead participants, and gives the others what the dead ones held. Returns how many participants were found
  * dead. */
 size_t forksight_queue_recover(forksight_queue* queue);
-/* Removes the names of queues that no process has open, as `forksight queue gc` does. dry_run: removes nothing. `count`, if
- * it is not NULL, gets the number of these queues. */
+/* Removes the names of queues that no process has open, as `forksight queue gc` does. dry_run: removes nothing.
+ * `count`, if it is not NULL, gets the number of these queues. */
 int forksight_queue_gc(int dry_run, size_t* count, struct forksight_queue_error* error);
 /* These two functions pass a queue over a connected AF_UNIX socket. */
 int forksight_queue_send_to(int socket, const forksight_queue* queue, int64_t timeout_ms,

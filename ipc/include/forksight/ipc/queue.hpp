@@ -82,8 +82,8 @@ class message {
   const void* data() const { return data_; }
   // In bytes.
   std::size_t size() const { return size_; }
-  // The message as an array of T. bad_option: its size is not a multiple of sizeof(T). Nothing checks whether the sender
-  // has written elements of that type.
+  // The message as an array of T. bad_option: its size is not a multiple of sizeof(T). Nothing checks whether the
+  // sender has written elements of that type.
   template <payload T>
   result<std::span<const T>> as() const {
     if (size_ % sizeof(T) != 0) return detail::not_whole(size_, sizeof(T));
@@ -96,15 +96,16 @@ class message {
   std::uint32_t deliveries() const { return deliveries_; }
   explicit operator bool() const { return data_ != nullptr; }
   std::uint32_t index() const { return buffer_; }
-  // The position of the message in the order in which all messages of the queue were sent, modulo 2^32. It stays the same
-  // when the message is delivered again, parked or requeued.
+  // The position of the message in the order in which all messages of the queue were sent, modulo 2^32. It stays the
+  // same when the message is delivered again, parked or requeued.
   std::uint32_t number() const { return position_; }
   // Frees the buffer now. evicted: other processes took this one for dead, and may have given the message to another
   // consumer.
   result<void> release();
-  // Parks the message: receive() does not return it until it is requeued. This is for a consumer that cannot handle it.
-  // Errors of park() and requeue(): evicted, used_after_fork, corrupt, bad_option (the message is empty, or was
-  // released). After an error, the object still has the message, except after evicted and corrupt. It is then empty.
+  // Parks the message: receive() does not return it until it is requeued. This is for a consumer that cannot handle the
+  // message. Errors of park() and requeue(): evicted, used_after_fork, corrupt, bad_option (the message is empty, or
+  // was released). After evicted and corrupt, the object is empty. After any other error, the object still has the
+  // message.
   result<void> park();
   // Only for a message of receive_parked(); for another message, the error is bad_option. The next receive() gets the
   // message, with deliveries() 1, before all queued messages.
@@ -131,18 +132,18 @@ class queue {
 
   // Errors: bad_option, no_space, cgroup_limit, fd_limit, system.
   static result<queue> create(const options& wanted);
-  // Attaches to the queue of that name, or creates it if there is none. Any number of processes may call this at the same
-  // time, in any order: exactly one creates the queue. No process sees an incomplete queue. If the creator is killed
-  // meanwhile, another process can still create the queue. `name`: 1 to 64 letters, digits, '.', '_' and '-'. It does not
-  // begin with '.', and is not 32 hex digits. The file is /dev/shm/forksight-NAME. wanted.backing is ignored: the queue is
-  // of strategy::named. If the queue exists, it must have the same options. Only spin_us and `as` may differ. If all its
-  // users have ended, its messages are still there. Errors: those of create() and of attach(). bad_option: the name is
-  // invalid, or an option differs. untrusted: also if a file with that name is not a queue; such a file is never removed or
-  // changed.
+  // Attaches to the queue of that name, or creates it if there is none. Any number of processes may call this at the
+  // same time, in any order: exactly one creates the queue. No process sees an incomplete queue. If the creator is
+  // killed meanwhile, another process can still create the queue. `name`: 1 to 64 letters, digits, '.', '_' and '-'. It
+  // does not begin with '.', and is not 32 hex digits. The file is /dev/shm/forksight-NAME. wanted.backing is ignored:
+  // the queue is of strategy::named. If the queue exists, it must have the same options. Only spin_us and `as` may
+  // differ. If all its users have ended, its messages are still there. Errors: those of create() and of attach().
+  // bad_option: the name is invalid, or an option differs. untrusted: also if a file with that name is not a queue;
+  // such a file is never removed or changed.
   static result<queue> open_or_create(const std::string& name, const options& wanted);
   // Attaches to the queue behind the descriptor `fd`. The caller keeps the descriptor. `payload_fd`: the payload's
-  // descriptor, for a queue with options::readonly_payload; else -1. Errors: not_found, untrusted, abi_mismatch, corrupt,
-  // no_participant, bad_option (the name or `payload_fd` is wrong), fd_limit, system.
+  // descriptor, for a queue with options::readonly_payload; else -1. Errors: not_found, untrusted, abi_mismatch,
+  // corrupt, no_participant, bad_option (the name or `payload_fd` is wrong), fd_limit, system.
   static result<queue> attach(int fd, role as = role::any, int payload_fd = -1);
   static result<queue> attach(const std::string& name, role as = role::any);
 
@@ -164,8 +165,8 @@ class queue {
   result<void> send(loan&& from, std::size_t bytes, deadline until = deadline::never());
   // Returns the oldest message that no consumer has. Further errors: timeout, producer_died.
   result<message> receive(deadline until = deadline::never());
-  // Makes the handle a producer or a consumer now. Without this call, its first acquire() or receive() does that. Returns
-  // the errors of those calls, and bad_option if the role is neither producer nor consumer.
+  // Makes the handle a producer or a consumer now. Without this call, its first acquire() or receive() does that.
+  // Returns the errors of those calls, and bad_option if the role is neither producer nor consumer.
   result<void> take_role(role as);
   // Sends a copy. The errors are those of acquire() and send(). With feed::thread, send_copy() puts the copy on an
   // unbounded list and returns at once. If an accepted message cannot be sent later, the next send_copy() returns the
@@ -173,20 +174,20 @@ class queue {
   result<void> send_copy(const void* data, std::size_t bytes, deadline until = deadline::never());
 
   // Descriptors for event loops: poll(), epoll, asyncio. The descriptor of message_fd() is readable (POLLIN) while a
-  // receive() with deadline::now() would return a message or an error other than `timeout`. The descriptor of room_fd() is
-  // readable while an acquire() with deadline::now() would return a buffer or an error other than `timeout`. A call that
-  // returns `timeout` makes its descriptor unreadable again. Do not read or write the descriptors. The first call of each of
-  // these functions starts a thread, and makes the handle a consumer or a producer. The descriptors belong to the handle,
-  // and are closed with it. Errors: those of take_role(), fd_limit, system.
+  // receive() with deadline::now() would return a message or an error other than `timeout`. The descriptor of room_fd()
+  // is readable while an acquire() with deadline::now() would return a buffer or an error other than `timeout`. A call
+  // that returns `timeout` makes its descriptor unreadable again. Do not read or write the descriptors. The first call
+  // of each of these functions starts a thread, and makes the handle a consumer or a producer. The descriptors belong
+  // to the handle, and are closed with it. Errors: those of take_role(), fd_limit, system.
   result<int> message_fd();
   result<int> room_fd();
 
   // Parked messages are those that killed max_redeliver + 1 consumers, and those that a consumer parked. A handle of
-  // any role may call the next two functions. Errors of both: used_after_fork, cancelled, evicted, corrupt, closed (this
-  // handle is empty).
+  // any role may call the next two functions. Errors of both: used_after_fork, cancelled, evicted, corrupt, closed
+  // (this handle is empty).
   //
-  // Takes the oldest parked message, without waiting. This does not count as a delivery: deliveries() does not change. If
-  // this process dies while it has the message, the message is parked again. Further error: timeout (no message is
+  // Takes the oldest parked message, without waiting. This does not count as a delivery: deliveries() does not change.
+  // If this process dies while it has the message, the message is parked again. Further error: timeout (no message is
   // parked).
   result<message> receive_parked();
   // Requeues all parked messages, as message::requeue() does. Returns how many there were.
@@ -200,19 +201,19 @@ class queue {
   // errors are those of flush(). After a timeout the feeder goes on, and the call may be repeated. The destructor of a
   // handle also waits until the messages on the list are sent, but cannot report which messages were lost.
   result<delivery> close_producer(deadline until = deadline::never());
-  // How many of the accepted messages the feeder has sent, has lost, and still has. All numbers are 0 without feed::thread
-  // and in a forked child.
+  // How many of the accepted messages the feeder has sent, has lost, and still has. All numbers are 0 without
+  // feed::thread and in a forked child.
   delivery delivered() const;
-  // Makes each call that waits on this handle, in any thread, return `cancelled`. Every later acquire(), send(), receive()
-  // and send_copy() also returns `cancelled`. Messages that the feeder has not sent are lost, and flush() and
+  // Makes each call that waits on this handle, in any thread, return `cancelled`. Every later acquire(), send(),
+  // receive() and send_copy() also returns `cancelled`. Messages that the feeder has not sent are lost, and flush() and
   // close_producer() report that. Loans and messages can still be given back, and the handle can be closed.
   // Async-signal-safe, as long as no other thread destroys or moves the handle.
   void cancel() const noexcept;
-  // After this call, no handle of the queue can send. drain: queued messages can still be received. Without `drain`, every
-  // receive() returns `closed`.
+  // After this call, no handle of the queue can send. drain: queued messages can still be received. Without `drain`,
+  // every receive() returns `closed`.
   void shutdown(bool drain);
-  // Looks for dead participants now, and gives the buffers that they held to the others. Returns how many were found dead.
-  // Calls that wait also do this.
+  // Looks for dead participants now, and gives the buffers that they held to the others. Returns how many were found
+  // dead. Calls that wait also do this.
   std::size_t recover();
   snapshot inspect() const;
 

@@ -161,7 +161,8 @@ class gpu_pool {
   std::shared_ptr<detail::pool> pool_;
 };
 
-// Sends the pool over a connected AF_UNIX socket to a process of the same user. Errors: queue, used_after_fork.
+// Sends the pool over a connected AF_UNIX socket to a process of the same user, or of root. Errors: queue,
+// used_after_fork.
 result<void> send_pool(int socket, const gpu_pool& what, deadline until = deadline::never());
 // Receives a pool, and opens its memory. A process opens the memory once, even if it receives the pool several times.
 // The process that created the pool uses its own memory. Errors: those of create(), other_namespace, producer_died,
