@@ -1,5 +1,9 @@
-"""Memory control groups of version 1. The kernel may write to an eventfd because of such a group, so on a machine that has them
-forksight proves no wait for an eventfd (docs/proven.md). Tests of such waits therefore hide the groups from forksight, where they may."""
+"""Hides memory control groups of version 1 from forksight.
+
+The kernel may write to an eventfd because of such a group. So on a machine with such groups, forksight cannot prove
+that a wait for an eventfd hangs (docs/proven.md). Tests of such waits hide the groups from forksight if the kernel
+allows it.
+"""
 import atexit
 import os
 import shutil
@@ -17,8 +21,11 @@ def exist():
 
 
 def hiding_command():
-    """Returns the beginning of a command line. The command that follows sees no memory control groups of version 1, because a file
-    without them is mounted over /proc/cgroups, in a mount namespace of its own. Returns None if the kernel refuses that."""
+    """Returns the beginning of a command line that hides memory control groups of version 1 from the command after it.
+
+    The command runs in a mount namespace of its own. There a file that does not list the groups is mounted over
+    /proc/cgroups. If the machine has no such groups, the result is empty. Returns None if the kernel refuses the mount.
+    """
     if not exist():
         return []
     handle, path = tempfile.mkstemp(prefix="forksight-cgroups-")

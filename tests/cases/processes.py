@@ -85,7 +85,8 @@ def look(pids):
 
 
 def stacks(pids):
-    """Returns a text for people that says where each thread is, from gdb if gdb is installed, otherwise from /proc."""
+    """Returns a text for people that says where each thread is. The text comes from gdb, or from /proc if gdb is not
+    installed."""
     text = []
     for pid in pids:
         text.append(f"--- process {pid}: {read_or_empty(f'/proc/{pid}/cmdline').replace(chr(0), ' ')}")

@@ -212,14 +212,17 @@ TWINS = [
     ("full_eventfd", "pipe-deadlock"),
 ]
 
-# What `run` says of these programs depends on whether the machine has memory control groups of version 1. They run once as they are,
-# and once with the groups hidden.
+# What `run` says of these programs depends on whether the machine has memory control groups of version 1. Each of these
+# programs runs twice. The second time, the groups are hidden from forksight.
 OF_EVENTFDS = {"aio_of_parent", "own_epoll"}
 
 
 def start(forksight, folder, name, command, hiding=(), longer=1):
-    """Starts `forksight run` with the command. Returns the process of `run` when the program is ready. `hiding`: the beginning of the
-    command line, see memory_groups.py. Waits of the program that end by themselves last `longer` times as long as usual."""
+    """Starts `forksight run` with the command. Returns the process of `run` when the program is ready.
+
+    `hiding` is the beginning of the command line (hiding_command() in memory_groups.py). Some waits of the program end by
+    themselves. These waits last `longer` times as long as usual.
+    """
     where = Path(folder, name)
     where.mkdir()
     argv = [*hiding, forksight, "run", "--hang-after", HANG_AFTER, "--on-hang", "kill", "--error-exitcode", str(FOUND), "--fail-on",

@@ -161,7 +161,7 @@ TEST_F(Cli, ARunStartsWhereNothingCanBeWritten) {
   const Finished run = run_forksight({"run", "--", "sh", "-c", "exit 7"}, "", "/proc");
   EXPECT_EQ(run.status, 7) << run.err;
   EXPECT_TRUE(has(run.err, "forksight: no folder can be made here: traces go to /")) << run.err;
-  // If TMPDIR cannot be used, another place is.
+  // If the folder that TMPDIR names cannot be used, the traces go to /tmp.
   ::setenv("TMPDIR", "/proc", 1);
   const Finished other = run_forksight({"run", "--", "sh", "-c", "exit 7"}, "", "/proc");
   ::unsetenv("TMPDIR");
@@ -336,22 +336,22 @@ TEST_F(Cli, ExplainFindsBySymptom) {
   }
   expect_error(run_forksight({"explain", "--search", "zebra", "stuck"}), 2,
                "zebra stuck: no page has any of these words; `forksight explain` lists all pages");
-  // The words may be one word of the shell, or several.
+  // A user may pass all words as one argument, or each word as an argument.
   EXPECT_EQ(run_forksight({"explain", "--search", "pool.join()", "never", "returns"}).out,
             run_forksight({"explain", "--search", "pool.join() never returns"}).out);
-  // A word that no page has is named. It does not hide the pages that have the other words.
+  // The answer names a word that no page has. It also contains the pages that have the other words.
   const Finished part = run_forksight({"explain", "--search", "gunicorn", "zebra", "timeout"});
   EXPECT_EQ(part.status, 0);
   EXPECT_TRUE(
       part.out.starts_with("No page has: zebra. These pages have the other words.\n\ngunicorn: WORKER TIMEOUT\n"))
       << part.out;
-  // A word that is misspelt is replaced, and the answer says so.
+  // The search replaces a word that is misspelt, and the answer says so.
   const Finished misspelt = run_forksight({"explain", "--search", "gunicron"});
   EXPECT_EQ(misspelt.status, 0);
   EXPECT_TRUE(misspelt.out.starts_with(
       "No page has \"gunicron\". These pages have \"gunicorn\".\n\ngunicorn: WORKER TIMEOUT\n"))
       << misspelt.out;
-  // Words that look like options are words.
+  // The search takes a word that looks like an option as an ordinary word.
   for (const std::vector<std::string>& line :
        {std::vector<std::string>{"explain", "--search", "make", "-j", "never", "ends"},
         {"explain", "--search", "-j", "make"}}) {
@@ -359,8 +359,8 @@ TEST_F(Cli, ExplainFindsBySymptom) {
     EXPECT_TRUE(make.out.starts_with("make, ssh or cron never ends")) << make.out << make.err;
   }
   EXPECT_EQ(run_forksight({"explain", "--search", "--help"}).out, run_forksight({"explain", "--help"}).out);
-  // If most words are unknown, or all words say only that something hangs, no page is the answer: only titles are
-  // listed.
+  // If most words are unknown, or all words say only that something hangs, the answer contains no page. It lists only
+  // titles.
   for (const char* const vague : {"zebra worker", "it hangs"}) {
     const Finished titles = run_forksight({"explain", "--search", vague});
     EXPECT_EQ(titles.status, 0);

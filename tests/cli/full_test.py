@@ -57,8 +57,8 @@ class Full(unittest.TestCase):
         self.check(*(forksight("core", *option, self.folder / f"core.{child}").stdout for option in ([], ["--full"])))
 
     def test_a_stripped_program(self):
-        """Frames without names have the place in their file. addr2line finds there the line that a report has if the program is
-        not stripped."""
+        """A frame without a name shows its file and the offset in the file. For this offset, addr2line must find the
+        line that the report shows if the program is not stripped."""
         stripped = self.folder / "stripped"
         subprocess.run(["strip", "-o", stripped, PROGRAM], timeout=LIMIT_S, check=True)
         program, named = Program([stripped, "hang"]), Program([PROGRAM, "hang"])
@@ -76,7 +76,7 @@ class Full(unittest.TestCase):
         in_function = [line for line in lines if line.splitlines()[0] == function]
         self.assertTrue(in_function, lines)
         self.assertIn(Path(place).name, [Path(line.split()[1]).name for line in in_function], lines)
-        # Without --full, the innermost of these frames has a row.
+        # Without --full, the report has a row for the innermost frame without a name.
         self.assertRegex(forksight("why", program.pid).stdout, rf"\n      stripped\+{found[0][0]}( |\n)")
 
     def test_the_help_of_every_verb_names_the_option(self):

@@ -345,7 +345,7 @@ TEST(Guarded, ReaderOfRootHasGivenUpItsUser) {
           if (::getuid() == 0 || ::geteuid() == 0 || ::getgid() == 0 || proc::caller() != 0) return 4;
           if (::setresuid(0, 0, 0) == 0) return 5;
           if (::open(file.c_str(), O_RDONLY | O_CLOEXEC) >= 0 || errno != EACCES) return 6;
-          if (files::open_regular(file)) return 7;                   // not named by the caller, and no program
+          if (files::open_regular(file)) return 7;                   // the caller has not named this file
           if (!files::open_regular("/proc/self/exe")) return 8;      // everybody may read this file
           const auto links = proc::read_links(proc::proc_path(::getppid(), "fd"));
           return links.links.size() >= 3 ? 0 : 9;                    // only root may read these links

@@ -1,4 +1,4 @@
-// Each of these texts is what a person with a hang may type. The search must find the right section first.
+// kTyped contains texts that a user may type if a program hangs. The search must put the right section first.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -165,13 +165,13 @@ TEST(Search, ReplacesMisspeltWords) {
   EXPECT_EQ(search_pages({"gunicron"}).corrected, (Pairs{{"gunicron", "gunicorn"}}));
   EXPECT_EQ(search_pages({"dataloder"}).corrected, (Pairs{{"dataloder", "dataloader"}}));
   EXPECT_EQ(search_pages({"gunicorn"}).corrected, Pairs{});
-  // The beginning of a word is not misspelt.
+  // The beginning of a word does not count as misspelt.
   EXPECT_EQ(search_pages({"subproces"}).corrected, Pairs{});
-  // Numbers, addresses and names that no page has are neither replaced nor named.
+  // The search neither replaces numbers, addresses and names that no page has, nor reports them as unknown.
   const Found found = search_pages({"futex(0x7f1c00, FUTEX_WAIT_PRIVATE, 2, NULL) = ? 1234567"});
   EXPECT_EQ(found.corrected, Pairs{});
   EXPECT_TRUE(found.unknown.empty());
-  // A word that resembles no word of the pages is named.
+  // The search reports a word as unknown if the word resembles no word of the pages.
   const Found strange = search_pages({"gunicorn zebra"});
   EXPECT_EQ(strange.corrected, Pairs{});
   EXPECT_EQ(strange.unknown, std::vector<std::string>{"zebra"});

@@ -1,5 +1,5 @@
-// Tests what the reader of traces says about atfork handlers, about the threads that they end, and about the library to
-// which a thread belongs.
+// Tests what the reader of traces says about atfork handlers, about the threads that atfork handlers end, and about the
+// library to which a thread belongs.
 #include <gtest/gtest.h>
 
 #include <set>

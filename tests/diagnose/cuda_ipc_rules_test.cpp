@@ -252,7 +252,7 @@ TEST(CudaIpcLimbo, IsSilentIfTheExporterFreesNothingOrEverything) {
 }
 
 TEST(CudaIpcLimbo, IsSilentIfTheExporterEndedFirst) {
-  // The importer's last call comes after the end of the exporter, and the driver refuses it.
+  // The importer's last call comes after the end of the exporter. The driver refuses this call.
   model::Model model = limbo().opens(92, kHandle, 0x7000, 1).model();
   process_of(model, kImporter).seen_ended_ns = 95'000'000;
   EXPECT_TRUE(diagnose(model).empty());

@@ -283,7 +283,7 @@ TEST(PythonWaits, AdviseToStartTheLostThreadInTheChild) {
   const auto unknown = diagnose(dead_with_python_stacks(kResult, kFeeds));
   ASSERT_EQ(unknown.size(), 1U);
   EXPECT_TRUE(std::ranges::any_of(unknown[0].fixes, is_about_thread));
-  // Of an executor it is known what the child needs.
+  // If the lost thread was a worker of an executor, the advice is to make the executor in the child.
   const auto executor = diagnose(dead_with_python_stacks(kResult, kWorker));
   ASSERT_EQ(executor.size(), 1U);
   EXPECT_FALSE(std::ranges::any_of(executor[0].fixes, is_about_thread));

@@ -258,7 +258,8 @@ TEST(RwlockUpgrade, AThreadThatJoinsTheWriterIsTheFirstSuspect) {
   EXPECT_EQ(found.culprit.holder->tid, 100);
   EXPECT_NE(found.summary.find("thread 100 possibly holds it for reading and waits for thread 101"), std::string::npos)
       << found.summary;
-  // Thread 100 joins a thread other than the writer. So it is no more suspect than any other thread, and is not named.
+  // Thread 100 joins a thread other than the writer. So thread 100 is no more suspect than any other thread. The
+  // finding must not name thread 100.
   const model::Wait elsewhere = futex(100, FutexUse::kJoin, {100, 102, -1, "join"});
   const model::Wait third = futex(102, FutexUse::kUnknown, {100, 0, -1, "futex"});
   EXPECT_EQ(only_finding(model_of({dead_process(100, {elsewhere, third, upgrade})})).summary.find("thread 100"),
@@ -544,7 +545,7 @@ TEST(PipeDeadlock, NamesAsyncioOnlyIfTheEventLoopItselfPolls) {
 }
 
 // If the program made an executor before the fork, the fork lost the workers of the executor. The event loop may wait
-// for such a worker. Nothing shows whether it does.
+// for such a worker. Nothing shows whether the event loop waits for a worker.
 TEST(PipeDeadlock, HasAPossibleCauseIfAnEventLoopsChildLostThreads) {
   model::Wait polls = wait(200, WaitKind::kPoll, {{200, 0, 5, "socket"}});
   polls.stack = python_lines(

@@ -3,8 +3,8 @@
 // trace, and the program must print the same as with the shim. If the child finds no trace although the shim is loaded,
 // it ends with status 2.
 //
-// Then the parent calls fork() again, and functions that lock and wait. At the end, it checks that the shim has not
-// written to a certain piece of the parent's memory.
+// Then the parent calls fork() again, and functions that lock and wait. At the end, the parent checks that the shim has
+// not written to a certain piece of the parent's memory.
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/epoll.h>

@@ -182,7 +182,7 @@ TEST_F(Opener, FollowsNoLinksBelowANamedFolder) {
 // If each reply listed the folder again, the time would grow with the square of the number of descriptors.
 TEST_F(Opener, ListsAFolderOnceForAllReplies) {
   ASSERT_EQ(ask(Wish::kLinks, own("fd")).error, 0);
-  const int listed = ::open("/dev/null", O_RDONLY | O_CLOEXEC);  // may have the number that the listed folder had
+  const int listed = ::open("/dev/null", O_RDONLY | O_CLOEXEC);  // may get the number that the listed folder had
   const int fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   Request later = wish(Wish::kLinks, own("fd"));
   later.number = fd;

@@ -1,5 +1,5 @@
-"""container_test.py FORKSIGHT COMPARE CASES WAY CASE: `forksight why` reports the same about a case in a pid
-namespace of its own as about the case without one.
+"""container_test.py FORKSIGHT COMPARE CASES WAY CASE: runs a case in a pid namespace of its own. `forksight why` must
+report the same about the case as without the namespace.
 
 CASES is the folder of the suite's cases. COMPARE is the suite's program that compares findings. WAY says where the case and
 `forksight why` run:
@@ -12,7 +12,8 @@ rooted   The same as `outside`, and the case also has its own root directory. Ou
 beside   `why` runs in a container for debugging. The container has the pid namespace of the case, but a
          mount namespace of its own. In the container, another program has the same path as the case.
 
-The process that made the namespace waits for the case, so `why` reports it as a victim. The comparison leaves this victim out.
+The process that made the namespace waits for the case. So `why` reports that process as a victim. The comparison leaves
+this victim out.
 
 If namespaces cannot be made, the test prints the reason and exits with status 77.
 """

@@ -1,7 +1,7 @@
 """late_test.py FORKSIGHT PROGRAM: a process still runs when `why` begins, and hangs a moment later. `why` must prove the hang.
 
-On a busy machine, even a process that hangs already may look as if it still runs. For example, an earlier command has
-stopped and released its threads, and these threads are still runnable when `why` begins.
+On a busy machine, even a process that hangs already may look as if it still runs. For example, an earlier command of
+forksight has stopped and released the threads of the process. These threads may still be runnable when `why` begins.
 """
 import os
 import select

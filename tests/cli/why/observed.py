@@ -147,7 +147,7 @@ class Command:
             raise AssertionError(f"no report (status {done.returncode}): {error}: {done.stderr}") from error
 
     def copy_for_everybody(self):
-        """Returns a folder that any user may read, and the path of a copy of the command in it."""
+        """Copies the command into a folder that any user may read. Returns the folder, and the path of the copy."""
         folder = tempfile.TemporaryDirectory(prefix="forksight-why-")
         os.chmod(folder.name, 0o755)
         path = Path(folder.name, "forksight")

@@ -1,7 +1,8 @@
-"""others_test.py FORKSIGHT: `why NAME` for a process of another user says what to do. `why PID` does not name the shell of another
-user that started the process.
+"""others_test.py FORKSIGHT: tests `why` beside processes of another user.
 
-The test runs as root, and runs forksight as the user nobody.
+If only a process of another user has the name NAME, the error of `why NAME` says what to do. If a shell of another user
+has started process PID, `why PID` does not mention the shell. The test runs as root, and runs forksight as the user
+nobody.
 """
 import os
 import shutil
@@ -54,7 +55,7 @@ class Others(unittest.TestCase):
                     self.assertEqual((done.returncode, done.stdout), (3, ""))
                     begin = f"forksight: error: {NAME}: only a process of another user has that name; process {process.pid}: belongs to another user (uid 0)"
                     self.assertTrue(done.stderr.startswith(begin), done.stderr)
-                    # The remedy depends on the place.
+                    # The remedy depends on where the test runs, for example in a container.
                     self.assertRegex(done.stderr, r"sudo forksight why|forksight why \d+|--cap-add|kubectl debug|bounding set")
                 finally:
                     process.kill()

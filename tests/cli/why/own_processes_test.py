@@ -22,8 +22,8 @@ class OwnProcesses(unittest.TestCase):
     @unittest.skipUnless(shutil.which("strace"), "this needs strace")
     def test_the_search_for_spinning_threads_leaves_out_the_processes_of_why(self):
         # `why` and the process that it examines have a common ancestor here. So `why` finds its own processes, too. If
-        # the search for spinning threads sees a running thread at each look, it pauses five times. If it pauses less
-        # often, it has left the processes of `why` out.
+        # the search for spinning threads sees a running thread at each look, the search pauses five times. If the
+        # search pauses less often, it has left out the processes of `why`.
         with tempfile.TemporaryDirectory(prefix="forksight-why-") as folder:
             log = Path(folder, "calls")
             script = 'sleep 100 & strace -f -qq -e trace=clock_nanosleep -o "$2" "$1" why $!; kill $!'

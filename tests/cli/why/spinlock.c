@@ -1,4 +1,4 @@
-/* A child that spins for a spinlock that no thread unlocks. A spinlock does not record which thread locked it. After
+/* A child spins on a spinlock that no thread unlocks. A spinlock does not record which thread locked it. After
  * 100 s, SIGALRM ends the child.
  * spinlock THREADS HOLDER: before the fork, the parent starts THREADS threads that do nothing. HOLDER is "forker" (the
  * thread that forks locks the spinlock first) or "child" (the child locks it twice). Prints the pid of the child. */

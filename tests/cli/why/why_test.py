@@ -335,7 +335,7 @@ class Watching(unittest.TestCase):
             self.assertEqual(end, f"forksight: process {program.pid} has ended; forksight saw no hang of it\n")
 
     def test_watch_shows_on_a_terminal_whether_the_process_works(self):
-        """The line is written again at each look, and is removed at the end."""
+        """`why --watch` writes its line of progress again at each look, and removes the line at the end."""
         terminal, line = pty.openpty()
         self.addCleanup(os.close, terminal)
         with Program([PROGRAM, "wait"]) as program:
