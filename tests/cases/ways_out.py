@@ -220,8 +220,8 @@ OF_EVENTFDS = {"aio_of_parent", "own_epoll"}
 def start(forksight, folder, name, command, hiding=(), longer=1):
     """Starts `forksight run` with the command. Returns the process of `run` when the program is ready.
 
-    `hiding` is the beginning of the command line (hiding_command() in memory_groups.py). Some waits of the program end by
-    themselves. These waits last `longer` times as long as usual.
+    `hiding` is the beginning of the command line (hiding_command() in memory_groups.py). Some waits of the program end
+    by themselves. These waits last `longer` times as long as usual.
     """
     where = Path(folder, name)
     where.mkdir()

@@ -1,14 +1,18 @@
-"""Files that try to use up time or memory of forksight, or to crash it. Each function with the decorator `attack` makes a
-library in a folder. A process then hangs in its function stuck(). A function may return other arguments for the program
-hanging."""
+"""Makes files that try to use up time or memory of forksight, or to crash it.
+
+Each function with the decorator `attack` or `mended_attack` makes a library in a folder. A process of the program
+`hanging` (hanging.c) then hangs in the library's function stuck(). If an attack returns a list, the list has the
+arguments for the program `hanging`.
+"""
 import struct
 
 from elf import EHDR, PT_GNU_EH_FRAME, SHDR, Elf
 from made_library import Info, build, sleb, uleb
 
 ATTACKS = {}
-# These attacks once took more than ten seconds or 512 MB, or cost names of other files. They are part of each test run. If
-# several attacks show the same defect, one of them is.
+# The names of attacks that once took more than ten seconds or 512 MB, or because of which a report lacked names of
+# other files. Each test run tries these attacks. If several attacks show the same defect, this set has only one of
+# them.
 MENDED = set()
 MILLION = 1_000_000
 
@@ -48,8 +52,9 @@ def honest(place):
 # Call frame information
 
 def blob_frames(place, data, function="stuck", extra="", more="", **arguments):
-    """Puts millions of bytes of instructions into the entry of a function. The assembler would take too long for as many
-    directives, so the entry is written by hand."""
+    """Builds a library whose call frame information has the instructions `data` for a function. `data` may have
+    millions of bytes. The assembler would take too long for as many directives. So the text below writes the entry of
+    the function byte by byte, and includes `data` from a file."""
     blob = place.folder / "frames"
     blob.write_bytes(data)
     text = f"""
@@ -87,7 +92,8 @@ def frames_that_remember_ten_million_states(place):
 
 @mended_attack
 def frames_that_copy_a_large_state(place):
-    """The state has a rule for register 4 million, so each copy has 64 MB."""
+    """The instructions set a rule for register number four million. So a copy of all rules takes 64 MB. Then two
+    million instructions each make such a copy."""
     blob_frames(place, b"\x05" + uleb(4 * MILLION) + uleb(1) + b"\x0a\x0b" * 2 * MILLION)
 
 
@@ -116,7 +122,7 @@ def frames_with_a_long_expression_for_each_register(place):
 
 @attack
 def frames_with_an_expression_that_reads_memory(place):
-    """Each third operation reads a word of the memory of the process that is not on the stack."""
+    """Each third operation reads a word of the process's memory. The word is not on the stack."""
     ops = b"\x80\x00" + b"\x06\x13\x80\x00" * 400_000 + b"\x13\x77\x20"  # (breg16 0, deref, drop)...
     blob_frames(place, b"\x0f" + uleb(len(ops)) + ops)
 
@@ -208,7 +214,7 @@ def symbols(place, count, names, same_address=False, info=0x12, name_of=lambda i
 
 
 def add_sections(elf, added):
-    """Adds sections. Each is (type, content, size of an entry, info). Each links to the section behind it."""
+    """Adds the sections `added`: (type, content, size of an entry, info). Each added section links to the next one."""
     table = [elf.section(number) for number in range(elf.shnum)]
     for kind, content, entry, info in added:
         elf.bytes += b"\0" * (-len(elf.bytes) % 16)
@@ -243,7 +249,7 @@ def symbols_whose_names_do_not_end(place):
 
 @mended_attack
 def dynamic_symbols_whose_names_do_not_end(place):
-    """The sections are read for imports and for calls. The loader does not read the sections."""
+    """forksight reads these sections to find imports and calls. The loader does not read them."""
     place.build()
     elf = place.elf()
     count = MILLION
@@ -303,7 +309,7 @@ def symbol_tables_in_sixty_thousand_sections_that_overlap(place):
 
 @attack
 def a_symbol_index_in_a_loop(place):
-    """Sections of extended indexes (SHT_SYMTAB_SHNDX) and groups (SHT_GROUP) that link to themselves."""
+    """Sections of extended indexes (SHT_SYMTAB_SHNDX), groups (SHT_GROUP) and other kinds link to themselves."""
     place.build()
     elf = place.elf()
     table = [elf.section(number) for number in range(elf.shnum)]
@@ -317,13 +323,13 @@ def a_symbol_index_in_a_loop(place):
 
 @attack
 def hashes_that_form_a_ring(place):
-    """Without section headers, the table of hashes tells the number of symbols. Its chains have no end. Another table
-    claims two billion symbols."""
+    """The file has no section headers, so only its two hash tables show the number of symbols. The chains of the GNU
+    hash table have no end. The other hash table claims two billion symbols."""
     place.build(flags=("-Wl,--hash-style=both",), more=".data\n.globl filler\nfiller: .fill 4000000,4,2\n")
     elf = place.elf()
     table = [elf.section(number) for number in range(elf.shnum)]
     for row in table:
-        if row[1] == 5:  # DT_HASH: nbucket, nchain: the loader prefers DT_GNU_HASH
+        if row[1] == 5:  # DT_HASH begins with nbucket and nchain; the loader uses DT_GNU_HASH instead
             struct.pack_into("<II", elf.bytes, row[4], 1, 0x7FFFFFF0)
         if row[1] == 0x6FFFFFF6:
             buckets, first, bloom, _ = struct.unpack_from("<IIII", elf.bytes, row[4])
@@ -385,14 +391,15 @@ def abbreviations_with_huge_numbers(place):
 
 @attack
 def names_out_of_range(place):
-    # 4: a function with DW_FORM_strx, DW_FORM_line_strp
+    # Abbreviation 4 is a function whose name is an index into .debug_str_offsets (DW_FORM_strx).
     debug(place, [uleb(4) + uleb((1 << 40) + 5), "stuck", struct.pack("<Q", 256)], version=5,
           abbrev=uleb(4) + b"\x2e\0" + b"\x03\x1a" + b"\x11\x01" + b"\x12\x07" + b"\0\0", more={".debug_str_offsets": b"\xff" * 64, ".debug_str": b"a" * 64})
 
 
 @attack
 def ranges_of_six_million(place):
-    # DW_AT_ranges as DW_FORM_sec_offset into .debug_rnglists: base address and offset pairs, without an end
+    # DW_AT_ranges is an offset into .debug_rnglists (DW_FORM_sec_offset). The list there has six million offset pairs,
+    # and no entry that ends the list.
     lists = struct.pack("<IHBBI", 8 + 18 * MILLION, 5, 8, 0, 0) + b"\x04\1\2" * 6 * MILLION
     debug(place, [uleb(4) + b"f\0" + struct.pack("<I", 12)] * 200 + STUCK, version=5, abbrev=uleb(4) + b"\x2e\0" + b"\x03\x08" + b"\x55\x17" + b"\0\0",
           more={".debug_rnglists": lists})
@@ -400,7 +407,7 @@ def ranges_of_six_million(place):
 
 @attack
 def entries_whose_origins_form_a_ring(place):
-    # 4: a function with an abstract origin (ref4) and an address, without name
+    # Abbreviation 4 is a function with an abstract origin (DW_FORM_ref4), an address and a size, and without a name.
     at = 11 + 1 + 7 + 8 + 8 + 4
     size = 1 + 4 + 8 + 8
     ring = [[uleb(4) + struct.pack("<I", at + (1 - i) * size), "stuck", struct.pack("<Q", 256)] for i in range(2)]
@@ -417,13 +424,14 @@ def entries_whose_specifications_form_a_ring(place):
 
 @attack
 def entries_nested_a_million_deep(place):
-    # 4: a block with children; 5: a namespace with children
+    # Abbreviation 4 is a block with children. Abbreviation 5 is a namespace with children.
     debug(place, [uleb(5) * MILLION, *STUCK, bytes(MILLION)], abbrev=uleb(4) + b"\x0b\1\0\0" + uleb(5) + b"\x39\1\0\0")
 
 
 @attack
 def a_function_nested_a_million_deep_in_cplusplus(place):
-    # The unit says DW_LANG_C_plus_plus, so the scopes of the function are searched.
+    # The unit has the language DW_LANG_C_plus_plus. So the reader of debug information searches the scopes of the
+    # function.
     abbrev = uleb(1) + b"\x11\1\x03\x08\x11\x01\x12\x07\x10\x17\0\0" + uleb(3) + b"\x2e\0\x03\x08\x11\x01\x12\x07\0\0" + uleb(5) + b"\x39\1\0\0"
     abbrev = abbrev.replace(b"\x10\x17\0\0", b"\x10\x17\x13\x0b\0\0", 1)
     entries = [b"\4", uleb(5) * MILLION, bytes(MILLION), uleb(5) * 200, *STUCK, bytes(200)]
@@ -437,7 +445,7 @@ def blocks_nested_a_million_deep_in_the_function(place):
 
 @attack
 def blocks_that_are_searched_again_and_again(place):
-    """Each of 200 blocks contains the next one, and a million entries behind it."""
+    """250 blocks are nested in one another. The innermost block has ten million entries."""
     entries = [uleb(2) + b"stuck\0", "stuck", struct.pack("<Q", 256)]
     entries += [uleb(4) * 250, uleb(5) * 10 * MILLION, bytes(250), b"\0"]
     debug(place, entries, abbrev=uleb(4) + b"\x0b\1\0\0" + uleb(5) + b"\x34\0\0\0")
@@ -445,7 +453,7 @@ def blocks_that_are_searched_again_and_again(place):
 
 @attack
 def forms_that_are_indirect_in_a_chain(place):
-    # DW_FORM_indirect (0x16) whose form is again indirect
+    # DW_FORM_indirect (0x16) says that the form follows. The form that follows is again DW_FORM_indirect, and so on.
     debug(place, [uleb(4) + b"\x16" * 4 * MILLION + b"\x0b\1", *STUCK], abbrev=uleb(4) + b"\x34\0" + b"\x03\x16" + b"\0\0")
 
 
@@ -469,7 +477,8 @@ def units_that_import_each_other(place):
 
 @attack
 def inlined_calls_ten_million(place):
-    # 4: an inlined call with children, with ranges from low to high: nested 250 deep, each has the next one
+    # Abbreviation 4 is an inlined call with children, an address and a size. 250 of these calls are nested in one
+    # another.
     entries = [uleb(2) + b"stuck\0", "stuck", struct.pack("<Q", 256)]
     for _ in range(250):
         entries += [uleb(4), "stuck", struct.pack("<Q", 256), uleb(5) * 1]
@@ -510,7 +519,7 @@ def a_debug_link_to_the_library_itself(place):
 
 @attack
 def an_object_file_is_mapped(place):
-    """The type of the file is ET_REL on disk."""
+    """The header of the mapped file has the type ET_REL, as in an object file."""
     place.build(sections={".debug_info": Info.unit(STUCK), ".debug_abbrev": Info.ABBREV + b"\0", ".debug_line": Info.lines()})
     elf = place.elf()
     struct.pack_into("<H", elf.bytes, 16, 1)
@@ -525,7 +534,8 @@ def an_object_file_is_mapped(place):
 
 
 def chain(place, count, contents):
-    """Makes libraries that call each other. `contents`: returns the sections of a library for the name of its function."""
+    """Makes `count` libraries. The function of each library calls the function of the next one. `contents` gets the
+    name of a library's function, and returns the sections of the library."""
     for number in reversed(range(count)):
         function = "stuck" if number == 0 else f"step{number}"
         calls = "read" if number == count - 1 else f"step{number + 1}"
@@ -535,8 +545,9 @@ def chain(place, count, contents):
 
 
 def many(place, count, blocks, entries):
-    """Makes libraries that call each other. In each, the blocks of the function must be searched: `blocks` times `entries`
-    entries."""
+    """Makes `count` libraries that call each other. The function of each library has `blocks` blocks, nested in one
+    another. The innermost block has `entries` entries. A search for the scopes of the function reads `blocks` times
+    `entries` entries."""
     def contents(function):
         info = [uleb(2) + function.encode() + b"\0", function, struct.pack("<Q", 256), uleb(4) * blocks, uleb(5) * entries, bytes(blocks), b"\0"]
         return {".debug_info": Info.unit(info, function=function), ".debug_line": Info.lines(function=function),
@@ -557,7 +568,7 @@ def five_libraries_that_each_take_all_memory(place):
 
 @mended_attack
 def eight_libraries_that_crash_the_reader(place):
-    """libdw searches the scopes of a function of C++ recursively. Its stack overflows."""
+    """libdw searches the scopes of a function of C++ recursively. This search overflows the stack of the reader."""
     abbrev = (uleb(1) + b"\x11\1\x03\x08\x11\x01\x12\x07\x10\x17\x13\x0b\0\0" + uleb(3) + b"\x2e\0\x03\x08\x11\x01\x12\x07\0\0" +
               uleb(5) + b"\x39\1\0\0" + b"\0")
 
@@ -586,7 +597,8 @@ def six_libraries_that_each_take_almost_four_seconds(place):
 
 @attack
 def a_vdso_with_costly_frames(place):
-    """The process has written a library over its vDSO. The address of a frame in it takes hours to compute."""
+    """The process has written a library over its vDSO. It would take hours to compute the address of a frame in this
+    library."""
     data = b"\x05" + uleb(4 * MILLION) + uleb(1) + b"\x0a\x0b" * 1400
     text = """
 .globl _start
@@ -606,7 +618,7 @@ ret
 
 @mended_attack
 def a_libc_with_sixty_thousand_tables_of_symbols(place):
-    """A file with the name of the C library. The sections of its symbols overlap."""
+    """The file has the name of the C library. Sixty thousand sections of symbols in the file overlap."""
     symbol_tables_in_sixty_thousand_sections_that_overlap(place)
     library = place.folder / "libc.so.6"
     place.library.rename(library)

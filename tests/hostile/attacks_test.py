@@ -1,6 +1,6 @@
 """attacks_test.py FORKSIGHT HANGING LIBRARY CC [--all]: a process of another user hangs in a library whose tables are
 hostile (attacks.py). `forksight why` must report the hang in less than ten seconds, with less than 512 MB of memory. With
---all, all attacks are tried. Otherwise only those are tried against which forksight had to be changed."""
+--all, the test tries all attacks. Without --all, it tries only the attacks in attacks.MENDED."""
 import json
 import os
 import shutil
@@ -19,7 +19,8 @@ sys.argv = [word for word in sys.argv if word != "--all"]
 CC = sys.argv.pop()
 LIBRARY, HANGING, FORKSIGHT = sys.argv.pop(), sys.argv.pop(), sys.argv.pop()
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
-# The function stuck() has no name in these reports: its symbols are the hostile part, or forksight does not read the file.
+# The reports about these attacks lack the name of the function stuck(). Either the symbols of the library are the
+# hostile part, or forksight does not read the file.
 WITHOUT_NAME = {"symbols_ten_million", "symbols_seven_million_with_one_long_name", "symbols_whose_names_do_not_end",
                 "dynamic_symbols_whose_names_do_not_end", "symbol_tables_in_sixty_thousand_sections_that_overlap",
                 "hashes_that_form_a_ring", "sections_that_overlap_everything", "an_object_file_is_mapped",
@@ -72,7 +73,7 @@ class Attacks(unittest.TestCase):
         if sentence := SENTENCES.get(name):
             self.assertEqual(sum(sentence in limit for limit in limits), 1, limits)
         if sentence == LEFT_OUT:
-            self.assertIn("hanging.c", files)  # the lines of the main program are there
+            self.assertIn("hanging.c", files)  # the report has source lines of the main program
 
     def check_slow(self, seconds, is_slow):
         """Each answer of the file system takes `seconds`."""
@@ -92,7 +93,8 @@ class Attacks(unittest.TestCase):
         self.check_slow(1, True)
 
     def test_a_library_whose_head_changes_again_and_again(self):
-        """The head of the file claims other tables each time that forksight looks: of no size, and of the whole file."""
+        """The table of sections changes all the time. In turn, each section has its right place, covers the whole file,
+        is far larger than the file, and covers the last 64 bytes of the file."""
         whole = bytearray(Path(LIBRARY).read_bytes()) + bytes(16 << 20)
         library = self.folder / "libmade.so"
         library.write_bytes(whole)

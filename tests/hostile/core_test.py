@@ -80,11 +80,12 @@ class Core(unittest.TestCase):
         self.assertLess(done.peak_mb, 512)
 
     def test_many_notes_of_mapped_files(self):
-        """Each note lists one file. The files are sorted once, and not for each note."""
+        """Each note lists one file. forksight must sort the files only once, not again for each note."""
         self.check_read(b"".join(elf.files_note([(at, at + 1, 0, "/a")]) for at in range(200_000 << 12, 0, -(1 << 12))))
 
     def test_programs_whose_addresses_overlap(self):
-        """Each of 16,000 programs claims the addresses of all files. All of them are the same file, which exists."""
+        """16,000 programs are mapped. The head of each one claims the addresses of all mapped files. All mapped files
+        have the path of one file, which exists."""
         page, start, build_id = 4096, 0x10000000, bytes(range(20))
         program = self.path.with_name("program")
         program.write_bytes(elf.program_head(page, build_id))

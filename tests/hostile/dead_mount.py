@@ -1,7 +1,8 @@
 """dead_mount.py FOLDER [--private] [--slow SECONDS] FILE...: mounts a file system at FOLDER. The file system contains
-copies of the files, with mode 755. Each answer takes SECONDS. When this program has read a line from standard input, it answers no further request. The file system is then like
-a network mount whose server is down. When standard input is closed, this program ends, and the kernel aborts all
-requests.
+copies of the files, with mode 755. With --private, only the user who mounts the file system may use it. With --slow,
+each answer takes SECONDS. When this program has read a line from standard input, it answers no further request. The
+file system is then like a network mount whose server is down. When standard input is closed, this program ends, and the
+kernel aborts all requests.
 
 This program implements FUSE protocol version 7.31 (linux/fuse.h). All files are in the root folder. The answers tell
 the kernel to cache no names and no attributes, so each system call with a path causes a request."""

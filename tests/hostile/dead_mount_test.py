@@ -1,6 +1,6 @@
 """dead_mount_test.py FORKSIGHT HANGING LIBRARY: a file system does not answer, like a network mount whose server is down. A
-system call for one of its files blocks in the kernel, and not even SIGKILL ends the call. `why` must report the hang
-nevertheless, and must say what it did not read."""
+system call for a file of this file system blocks in the kernel, and not even SIGKILL ends the call. `why` must report
+the hang nevertheless, and must say what it did not read."""
 import os
 import signal
 import subprocess

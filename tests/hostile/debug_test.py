@@ -196,7 +196,8 @@ class Debug(unittest.TestCase):
         self.objcopy("--add-section", f".debug_ranges={ranges}", LIBRARY, plain)
         elf = Elf(plain.read_bytes())
         address, size = self.address_of_stuck(elf)
-        # DWARF 4: a unit with address, size and line table (1), and functions with a list of ranges (3)
+        # DWARF 4. Abbreviation 1 is a unit with an address, a size and a line table. Abbreviation 3 is a function with
+        # a list of ranges.
         elf.put(elf.find(".debug_abbrev"), b"\1\x11\1\x11\1\x12\7\x10\x17\0\0" + b"\3\x2e\0\x55\x17\0\0" + b"\0")
         entries = b"\1" + struct.pack("<QQI", address, size, 0) + (b"\3" + bytes(4)) * 200_000 + b"\0"
         body = struct.pack("<HIB", 4, 0, 8) + entries

@@ -74,7 +74,7 @@ def process_note(uid=0):
 
 
 def files_note(files):
-    """NT_FILE: the mapped files, each as (start, end, offset in pages, path)."""
+    """Returns the note NT_FILE, which lists the mapped files. Each file is (start, end, offset in pages, path)."""
     rows = b"".join(struct.pack("<QQQ", *file[:3]) for file in files)
     return note(0x46494C45, struct.pack("<QQ", len(files), 4096) + rows + b"".join(str(file[3]).encode() + b"\0" for file in files))
 
@@ -97,8 +97,9 @@ def write_core_with_hole(path, hole_bytes):
 
 
 def write_core_of_notes(path, places):
-    """Writes a core of one thread. `places`: the segments of its notes, each as (offset, size). The first segment begins with the notes of the
-    thread. All other bytes are a hole in the file. The hole reads as zeros, and zeros are notes without content."""
+    """Writes a core of one thread. `places` has the segments of notes, each as (offset, size). The first segment begins
+    with the notes of the thread. All other bytes are a hole in the file. The hole reads as zeros, and zeros are notes
+    without content."""
     page, code = 4096, 0x400000
     segments = [(PT_NOTE, 0, at, 0, 0, size, 0, 4) for at, size in places] + [(PT_LOAD, 5, 0, code, 0, page, page, page)]
     head = EHDR.pack(b"\x7fELF\x02\x01\x01" + bytes(9), 4, 62, 1, 0, EHDR.size, 0, 0, EHDR.size, PHDR.size, len(segments), 0, 0, 0)
@@ -110,8 +111,8 @@ def write_core_of_notes(path, places):
 
 
 def core(threads, files=(), uid=0):
-    """Returns the bytes of a core whose threads all sleep in futex(). All threads have the same page of stack. `files`: see files_note(). `uid`: the user of
-    the process."""
+    """Returns the bytes of a core whose threads all sleep in futex(). All threads have the same page of stack. `files`
+    are the mapped files, as in files_note(). `uid` is the user of the process."""
     page, code, stack = 4096, 0x400000, 0x7FFF00000000
     notes = process_note(uid) + (files_note(files) if files else b"") + b"".join(thread_note(1000 + i, code + 2, stack + 256) for i in range(threads))
     head_bytes = page
@@ -126,8 +127,8 @@ def core(threads, files=(), uid=0):
 
 
 def write_core(path, notes, segments, content):
-    """Writes a core with one segment of notes, and a segment of memory for each of `segments`: (flags, address, size in memory, offset in
-    `content`, size in the file)."""
+    """Writes a core with one segment of notes, and a segment of memory for each entry of `segments`. An entry is
+    (flags, address, size in memory, offset in `content`, size in the file)."""
     page = 4096
     at = EHDR.size + (1 + len(segments)) * PHDR.size
     data_at = (at + len(notes) + page - 1) // page * page

@@ -49,10 +49,13 @@ def sleb(value):
 
 
 def build(cc, path, extra="", more="", sections=None, flags=(), plain=False, function="stuck", calls="read"):
-    """Builds a library. `extra`: text within stuck(). `more`: text behind stuck(). `sections`: by name, the content of
-    sections. The content is bytes, or a list of bytes and of names of symbols. A name stands for the 8 bytes of an
-    address. `plain`: stuck() has no call frame information. `function`: the name of stuck(). `calls`: what it calls
-    instead of read(); None: it calls nothing."""
+    """Builds a library.
+
+    `extra` is assembler text within stuck(), and `more` is text after stuck(). `sections` maps the name of a section to
+    its content. The content is bytes, or a list of bytes and of names of symbols. A name stands for the 8 bytes of the
+    symbol's address. If `plain` is true, stuck() has no call frame information. `function` is another name for stuck().
+    `calls` is the function that stuck() calls instead of read(). If `calls` is None, stuck() calls no function.
+    """
     folder, text = path.parent, TEXT.format(extra=extra, more=more, function=function, calls=calls)
     if calls is None:
         text = text.replace("call None@plt", "")
@@ -77,16 +80,18 @@ def build(cc, path, extra="", more="", sections=None, flags=(), plain=False, fun
 
 
 class Info:
-    """Debug information of version 4 or 5 with one unit. The unit spans stuck(), and has the line table at offset 0 of .debug_line."""
+    """Makes debug information of version 4 or 5 with one unit. The unit spans stuck(), and has the line table at offset
+    0 of .debug_line."""
 
-    # 1: the unit; 2: a function with children, without children: 3; 4 and later are free
+    # Abbreviation 1 is the unit. Abbreviation 2 is a function with children. Abbreviation 3 is a function without
+    # children. The numbers from 4 on are free.
     ABBREV = (uleb(1) + b"\x11\1" + b"\x03\x08" + b"\x11\x01" + b"\x12\x07" + b"\x10\x17" + b"\0\0" +
               uleb(2) + b"\x2e\1" + b"\x03\x08" + b"\x11\x01" + b"\x12\x07" + b"\0\0" +
               uleb(3) + b"\x2e\0" + b"\x03\x08" + b"\x11\x01" + b"\x12\x07" + b"\0\0")
 
     @staticmethod
     def unit(entries, version=4, abbrev_at=0, name=b"made.c\0", line_at=0, kind=1, function="stuck"):
-        """Returns the pieces of a unit, for build(). `entries`: the pieces of the entries within the unit."""
+        """Returns the pieces of a unit, for build(). `entries` are the pieces of the entries within the unit."""
         size = sum(8 if isinstance(piece, str) else len(piece) for piece in entries)
         head = struct.pack("<HIB", 4, abbrev_at, 8) if version == 4 else struct.pack("<HBBI", 5, kind, 8, abbrev_at)
         size += len(head) + 1 + len(name) + 8 + 8 + 4 + 1

@@ -1,6 +1,6 @@
 """names_test.py FORKSIGHT: the names of a process contain characters that change the direction of text: its program, arguments,
 threads, Python functions and Python files. Every report must escape these characters. Two more tests examine a Python
-process: in one its frames form a ring, in the other its list of threads."""
+process. In one test the frames of the process form a ring. In the other test its list of threads forms a ring."""
 import json
 import os
 import re

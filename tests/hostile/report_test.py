@@ -146,7 +146,8 @@ class Report(unittest.TestCase):
         self.check_rows([{**stuck_process(4712), "waits": [wait]}])
 
     def check_waits(self, waits_of):
-        """Examines the run log of 40,000 processes. `waits_of`: returns what is particular about the process with a number."""
+        """Makes a report from a run log of 40,000 processes. For a pid, `waits_of` returns the fields of this process
+        that differ from those of stuck_process()."""
         processes = [{**stuck_process(10_000 + i), **waits_of(10_000 + i)} for i in range(40_000)]
         (self.strange / "run.json").write_text(json.dumps(run_log(processes=processes)))
         self.report()

@@ -1,6 +1,6 @@
 """root_test.py FORKSIGHT HANGING LIBRARY CC: root examines a process. The process of forksight that parses data has
-given up root's user. Another process of forksight opens files for it. The report must nevertheless contain what root
-may read, or must say what is missing."""
+given up root's user. Another process of forksight opens files for the process that parses data. The report must
+nevertheless contain what root may read, or must say what is missing."""
 import json
 import os
 import resource

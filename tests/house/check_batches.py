@@ -1,13 +1,16 @@
-"""A batch is several sources that are compiled as one file. This check reads the compile commands of the build. No source of the
-shim, of the queue or of the hazard suite may be in a batch. The list of rules may not be in a batch either, because a test
-replaces its object file. Only the release preset has batches, so that the builds of the other presets fail when an include is missing."""
+"""Checks which sources are compiled in a batch. A batch is several sources that are compiled as one file.
+
+This check reads the compile commands of the build. No source of the shim, of the queue or of the hazard suite may be in
+a batch. The list of rules may not be in a batch either, because a test replaces the object file of this list. Only the
+release preset may have batches. If an include is missing, the builds of the other presets then fail.
+"""
 import json
 import sys
 from pathlib import Path
 
 from house import conclude
 
-SINGLE = ("preload/", "ipc/", "repro/")  # folders whose objects a linker script places, or tests replace or compare
+SINGLE = ("preload/", "ipc/", "repro/")  # a linker script places their objects, or tests replace or compare the objects
 ALONE = ("analyzer/diagnose/rules.cpp",)
 SWITCH = "FORKSIGHT_UNITY_BUILD"
 

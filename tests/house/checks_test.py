@@ -1,4 +1,5 @@
-"""Tests the checks on trees that break their rules. check_install.py and check_annotate_example.py have no test here."""
+"""Runs each check on trees of files that break the rules of the check. check_install.py and check_annotate_example.py
+have no test here."""
 import json
 import subprocess
 import tempfile

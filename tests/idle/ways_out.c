@@ -40,8 +40,8 @@
 
 enum { kWell = 7, kBroken = 99 };
 enum { kSeen = 5 }; /* seconds within which `forksight run` notices that a process goes on */
-/* Waits that end by themselves last this many times longer. The test sets it if `why` came too late on a busy machine.
- */
+/* Waits that end by themselves last `longer` times as long as usual. If `why` came too late on a busy machine, the test
+ * starts the program again with a larger value. */
 static unsigned longer = 1;
 
 static int ends[2];
@@ -334,7 +334,7 @@ static int make_ring(void) {
   return (int)syscall(SYS_io_uring_setup, 4, &about);
 }
 
-/* Asks the kernel to write a byte to `end` after four seconds. False if it refuses. */
+/* Asks the kernel to write a byte to `end` after four seconds. Returns false if the kernel refuses. */
 static int write_by_ring(int ring, int end, unsigned char flags) {
   static struct __kernel_timespec after;
   static const char byte = 'x';
@@ -431,8 +431,9 @@ static int write_text(const char* folder, const char* name, const char* text) {
   return is_written;
 }
 
-/* The kernel writes to the eventfd when a memory control group of version 1 is removed. The child removes it, and does
- * not have the eventfd. If there are no such groups, or the kernel refuses to make one, the child writes itself. */
+/* The kernel writes to the eventfd when a memory control group of version 1 is removed. The child removes the group,
+ * but has closed the eventfd. If there are no such groups, or the kernel refuses to make one, the child writes to the
+ * eventfd itself. */
 static int group_of_memory(void) {
   char folder[64];
   char path[128];

@@ -430,8 +430,8 @@ TEST(EndedOwner, IsReportedForAProcessThatIsNoFork) {
   EXPECT_EQ(findings[0].rule, "orphaned-mutex");
   EXPECT_EQ(findings[0].culprit.holder->tid, kHolder);
 
-  // No finding: the waiting thread itself holds the mutex, no thread holds it, or a thread of another process may hold
-  // it.
+  // There is no finding in these three cases. In the first case the waiting thread itself holds the mutex. In the
+  // second case no thread holds the mutex. In the third case a thread of another process may hold the mutex.
   process.put(mutex, test::mutex_memory(0, kParent));
   EXPECT_EQ(rules_of(build_model(subjects)), Rules{});
   process.put(mutex, test::mutex_memory(0, 0, 0));

@@ -157,8 +157,8 @@ TEST(LostObject, AGuardIsHeldByTheThreadInsideTheSameFunction) {
   EXPECT_EQ(rules_of(scene), Rules{"interrupted-static-init"});
 }
 
-// If two threads are inside the function, or none is, it is not known which thread initialises the static variable. It
-// may also be a thread of the child.
+// If two threads are inside the function, or none is, it is not known which thread initialises the static variable. A
+// thread of the child may also be the one that initialises the variable.
 TEST(LostObject, AGuardWithoutAKnownInitialiserIsLikely) {
   const std::uint64_t guard = address_of("made_guard");
   const Names waits = {"syscall", "__cxa_guard_acquire", "made_fill_cache", "made_worker"};

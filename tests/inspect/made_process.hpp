@@ -61,7 +61,7 @@ class MadeProcess {
   std::uint64_t next_stack_;
 };
 
-// Returns the parent and the child as subjects. The child can never continue, and the parent waits for it.
+// Returns the parent and the child as subjects. The child can never continue, and the parent waits for the child.
 std::vector<inspect::Subject> family(const MadeProcess& parent, const MadeProcess& child);
 // Returns one wait for each thread. It is a futex wait if the thread sleeps in a futex.
 std::vector<model::Wait> waits_of(const image::Image& image);

@@ -57,8 +57,8 @@ TEST(TidOffset, IsUnknownBeyondTheSearchedRangeAndWithoutPointers) {
   EXPECT_FALSE(find_tid_offset(process.image));
 }
 
-// A process as in a core that was made from outside its container. The structs of its threads contain the thread ids
-// inside the container. The core lists the thread ids outside it.
+// A process of a container, as in a core that was made outside of the container. The structs of the threads contain the
+// thread ids inside the container. The core lists the thread ids outside of the container.
 struct Contained {
   explicit Contained(int count) : process(1000, 1) {
     for (int i = 0; i < count; ++i) {

@@ -102,8 +102,8 @@ TEST(ObjectOfAnUnknownLibc, IsNotKnown) {
   }
 }
 
-// A stripped libc has no names of functions. The call in the program's own frame shows which function of libc it
-// called.
+// A stripped libc has no names of functions. The call instruction in the program's own frame shows which function of
+// libc the program called.
 TEST_P(KnownCall, IsKnownByTheCalleeOfAStrippedLibc) {
   const auto& [function, kind, offset] = GetParam();
   const StuckCall call = recognise(in_futex(kWord + offset), in_libc({"", ""}), calls(function));
