@@ -68,7 +68,8 @@ struct operation {
   std::function<void(scene&)> prepare;  // runs in the test
   std::function<void(scene&)> join;     // runs in the child, before the fault is injected
   std::function<void(scene&)> operate;
-  // How the operation starts a thread. Then mappings are not compared, because libc keeps the stack of an ended thread.
+  // Whether and how the operation starts a thread. If the operation starts a thread, the test does not compare
+  // mappings, because libc keeps the stack of an ended thread.
   enum class thread { none, watches, feeds } starts = thread::none;
 };
 

@@ -1,7 +1,7 @@
-// A fuzz target for libFuzzer. It changes the bytes of a queue that is in use. Each byte is combined with a byte of the
-// input by exclusive or. Then it attaches to that queue and uses it. The first byte of the input chooses three things:
-// the policy after a death, whether the checksum of the header is corrected, and whether the handle gets descriptors
-// for an event loop. With descriptors, two threads read the segment while it is used.
+// A fuzz target for libFuzzer. The target changes the bytes of a queue that is in use. Each byte is combined with a
+// byte of the input by exclusive or. Then the target attaches to that queue and uses it. The first byte of the input
+// chooses three things: the policy after a death, whether the checksum of the header is corrected, and whether the
+// handle gets descriptors for an event loop. With descriptors, two threads read the segment while the target uses it.
 #include <sys/mman.h>
 
 #include <cstddef>

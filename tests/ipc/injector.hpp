@@ -57,17 +57,18 @@ class injector {
 
   // False for system calls that never get the fault. Some of them do not fail, such as getpid(). close() closes the
   // descriptor even if it fails. If munmap() fails, the memory stays mapped, and no program can do anything about that.
-  // Only libc calls brk(). If it fails, libc maps memory instead and keeps it, which would look like a leak. The queue
-  // does not call wait4(), kill() or tgkill(). It calls write() only in watcher::signal(), which ignores the result,
-  // and which runs in a thread that the injector does not trace.
+  // Only libc calls brk(). If brk() fails, libc maps memory instead and keeps this memory, which would look like a
+  // leak. The queue does not call wait4(), kill() or tgkill(). The queue calls write() only in watcher::signal(). That
+  // function ignores the result, and runs in a thread that the injector does not trace.
   static bool may_fail(unsigned long number) {
     const unsigned long never[] = {SYS_close,       SYS_munmap,     SYS_brk,     SYS_kill,   SYS_getpid,
                                    SYS_gettid,      SYS_exit,       SYS_geteuid, SYS_getuid, SYS_tgkill,
                                    SYS_sched_yield, SYS_exit_group, SYS_write,   SYS_wait4};
     return std::ranges::find(never, number) == std::end(never);
   }
-  // pthread_create() of glibc blocks signals, and relies on the kernel to do it. It would later restore a mask that the
-  // failed call has not filled in. Only the queue asks for the old mask when it sets a new one.
+  // True for rt_sigprocmask() calls of glibc. pthread_create() of glibc blocks signals, and does not check whether the
+  // call failed. After a failed call, glibc would restore a mask that the call has not filled in. Only calls of the
+  // queue set a mask (SIG_SETMASK) and ask for the old mask at the same time.
   static bool is_of_libc(const user_regs_struct& registers) {
     return registers.orig_rax == SYS_rt_sigprocmask && (registers.rdi != SIG_SETMASK || registers.rdx == 0);
   }

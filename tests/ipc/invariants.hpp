@@ -33,7 +33,7 @@ bool send_number(queue& to, std::uint32_t number, deadline until = deadline::now
 constexpr std::uint32_t kParked = 100;
 
 struct leftovers {
-  // The numbers of the received messages, in order. Then the numbers of the parked messages, + kParked.
+  // First the numbers of the received messages, in order. Then the numbers of the parked messages, each + kParked.
   std::vector<std::uint32_t> numbers;
   std::string broken;  // the first invariant that does not hold; empty: all hold
 };

@@ -163,8 +163,8 @@ TEST(MemberLock, WithoutProcNobodyIsTakenForDead) {
   EXPECT_TRUE(q.receive(deadline::now()));
 }
 
-// The kinds of new namespaces that in_spaces() makes. A process that makes a time or pid namespace is not in the new
-// namespace itself: only the children that it makes afterwards are.
+// The kinds of new namespaces that in_spaces() makes. A process that makes a time or pid namespace does not enter the
+// new namespace itself. Only the children that the process makes afterwards are in the new namespace.
 struct spaces {
   bool user = false, mount = false, time = false, pid = false;
 

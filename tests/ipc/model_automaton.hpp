@@ -5,12 +5,12 @@
 //
 // A local state contains bytes of the stack. The code does not read some of these bytes again. So many local states
 // have different bytes, although the actor does the same in all of them. With `merges`, such local states become one.
-// Two local states are alike if the actor has done the same in both, accesses the same word next, and, whatever value
-// the word has, leaves the same value and goes on to local states that are alike. Whether two local states are alike is
-// tried with each value that was met in the word so far. When a word takes a new value, all local states that were
-// merged are tried with that value, too. If two of them then differ, was_refuted() returns true, and the exploration
-// must begin anew. The new exploration knows more values from the beginning. If an exploration was not refuted, the
-// local states that it merged do the same with every value that it met.
+// Two local states are alike under three conditions. The actor has done the same in both. It accesses the same word
+// next in both. Whatever value the word has, the two steps leave the same value in the word, and lead to local states
+// that are alike. The third condition is tried with each value that was met in the word so far. When a word takes a new
+// value, all local states that were merged are tried with that value, too. If two of them then differ, was_refuted()
+// returns true, and the exploration must begin anew. The new exploration knows more values from the beginning. If an
+// exploration was not refuted, the local states that it merged do the same with every value that it met.
 #pragma once
 
 #include <cstdint>
@@ -33,15 +33,15 @@ class automaton {
   struct local {
     suspended at;
     int word = -1;  // the index of the word that the next step accesses; -1: the actor has ended
-    // Only for a recovering process: a bit for each guard in which it found the dead process as owner, and whose words
-    // it may still access (window_after).
+    // Only for a recovering process. The process has found the dead process as the owner of some guards. There is a bit
+    // for each of these guards whose words the process may still access (window_after).
     std::uint8_t window = 0;
     bool recovers = false;
     local_id before = 0;          // the local state whose step first led to this one
     value_id by = 0;              // the value that this step found
     local_id image[kSwaps] = {};  // the local state after the change of places, + 1; 0: not computed yet
-    // With merges: an earlier local state that is like this one; itself: there is none. Local states that are alike
-    // form a tree, and the root stands for all of them (first_like).
+    // Only with merges: an earlier local state that is like this one, or this local state itself if there is no earlier
+    // one. Local states that are alike form a tree. The root of the tree stands for all of them (first_like).
     local_id like = 0;
     bool was_compared = false;  // merged() has compared this local state with the others
     bool was_blind = false;     // is_blind() has returned true

@@ -17,20 +17,21 @@
 // one state is also an order of steps from the other, and leaves the same words.
 //
 // merge_local: some steps cannot be noticed by other actors, and do not depend on what other actors do. Such a local
-// step is taken before all others. Every other step can also come after it, so no order with another end is lost. In
-// terms of partial-order reduction, the step is a persistent set. No run is endless, so no step is put off for ever.
+// step is taken before all others. Every other step can also come after the local step, so no order with another end is
+// lost. In terms of partial-order reduction, the local step is a persistent set. No run is endless, so no step is put
+// off for ever.
 // These steps are local:
 // - A user accesses a word of kind `fact` (index, length, generation, ...) whose guard it owns, and no recovering
 //   process has that guard in its window (automaton::local). A recovering process reads a fact only after it found the
-//   dead process in the guard. The guard does not name the dead process before its owner makes another step.
+//   dead process in the guard. The guard does not name the dead process before the user makes another step.
 // - There is only one recovering process, and it accesses a word of kind `recovery`. Only recovering processes access
 //   these words.
 // - There is only one recovering process, and it accesses a fact or a guard that the dead process owns, without
 //   changing the guard. Only recovering processes change these words.
-// - Together with merge_alike: a blind step. It leaves its word as it is, and leads to one and the same local state,
-//   whatever the value of the word is. This, too, is checked with every value that the exploration meets. For a
-//   recovering process that reads a guard, only the values that do not name the dead process count, because a guard
-//   that does not name the dead process never names it later. So it does not matter when the step comes.
+// - Only together with merge_alike: a blind step. A blind step leaves its word as it is, and leads to one and the same
+//   local state, whatever the value of the word is. This, too, is checked with every value that the exploration meets.
+//   If a recovering process reads a guard, only values that do not name the dead process count. A guard that does not
+//   name the dead process never names it later. So it does not matter when a blind step comes.
 //
 // If two processes recover, and the next step of each is one that a single recovering process would take as a local
 // step, then only their steps and their kills are tried. No user notices these steps, and no user changes what they do.

@@ -57,7 +57,8 @@ foreach(mutant IN LISTS mutants)
     set_tests_properties(ipc.mutant.${name} PROPERTIES TIMEOUT 60 LABELS unit)
     continue()
   endif()
-  # The linker reads the mutated file before the library. So it does not take the original out of the archive.
+  # The linker reads the mutated file before the library. So the linker does not take the original file out of the
+  # library.
   add_executable(ipc_mutant_${name} ${mutated})
   target_link_libraries(ipc_mutant_${name} PRIVATE ipc_step_kill_main ipc_invariants forksight_sanitize)
   add_test(NAME ipc.mutant.${name}

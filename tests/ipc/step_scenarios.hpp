@@ -24,13 +24,15 @@ struct hands {
 
 struct scenario {
   const char* name;
-  // How many messages (1, 2, ...) are sent before the victim starts. `before` says what state message 1 has then.
+  // How many messages (numbers 1, 2, ...) are sent before the victim starts. `before` is the state of message 1 when
+  // the victim starts.
   std::uint32_t queued;
   full when_full;
   void (*prepare)(hands&, const queue& inherited);
   void (*operate)(hands&, const queue& inherited);
-  // The messages that the queue may contain afterwards. left_by_...: if the victim died during the operation.
-  // after_...: if it died after the operation. A parked message is listed with its number + kParked.
+  // The messages that the queue may contain afterwards. The lists left_by_... count if the victim died during the
+  // operation. The lists after_... count if the victim died after the operation. A parked message has its number +
+  // kParked.
   std::vector<numbers> left_by_drop, left_by_redeliver, after_drop, after_redeliver;
   enum class first : std::uint8_t { queued, parked, returned } before = first::queued;
   std::uint32_t max_redeliver = 3;

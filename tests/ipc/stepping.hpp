@@ -17,10 +17,11 @@
 
 namespace forksight::ipc::test {
 
-// Where to kill. after_change: after `count` instructions that changed the segment. Survivors see only the segment and
-// the death, so a death at any other instruction is, for them, the same as one after the last change. after_step:
-// after `count` instructions. To get there quickly, the child first runs until it has reached a breakpoint at `address`
-// `hits` times. Then it makes `steps_after` single steps.
+// The point at which a child is killed. after_change: the child is killed after `count` instructions that changed the
+// segment. Survivors see only the segment and the death. So for survivors, a death at any other instruction is the same
+// as a death after the last change. after_step: the child is killed after `count` instructions. To get there quickly,
+// the child first runs until it has reached a breakpoint at `address` `hits` times. Then it makes `steps_after` single
+// steps.
 struct killing_point {
   enum class unit { after_change, after_step } by = unit::after_change;
   unsigned long count = 0;

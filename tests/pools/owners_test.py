@@ -31,8 +31,9 @@ POOL = ("lost-thread-pool", "proven", "likely")
 # Python has a signal handler for SIGINT. A signal handler may wake a thread, so the hang is likely, not proven.
 POOL_IN_PYTHON = ("lost-thread-pool", "likely", "likely")
 NO_HANG = None
-# Maps the name of a library to: a file of its Debian package, the name of the package, the expected finding or NO_HANG, and words of the
-# expected summary. If `why` must report another finding than `run`, two more values follow: the finding of `why`, and words of its summary.
+# Maps the name of a library to four values: a file of the Debian package, the name of the package, the expected finding
+# or NO_HANG, and words of the expected summary. If `why` must report another finding than `run`, two more values
+# follow. They are the finding of `why`, and words of the summary of this finding.
 LIBRARIES = {
     "eigen": (Path("/usr/include/eigen3/unsupported/Eigen/CXX11/ThreadPool"), "libeigen3-dev", POOL, "Eigen pool of 2 threads"),
     "abseil": (Path("/usr/include/absl/synchronization/mutex.h"), "libabsl-dev", ("lost-wakeup", "proven", "possible"), "an abseil Mutex or CondVar"),
@@ -51,10 +52,11 @@ LIBRARIES = {
     "arrow": (Path("/usr/include/arrow/api.h"), "libarrow-dev", POOL, "Arrow pool of 1 thread", ("lost-wakeup", "proven", "possible"),
               "1 thread of its parent was not copied"),
 }
-# Words that the explanation must have. The programs of these libraries are compiled with little optimisation, or none.
+# Words that the explanation of the finding must have. The programs of these libraries are compiled with little
+# optimisation or none.
 HOLDER = "The address of the lock is on the stack of another thread: thread "
 EXPLANATIONS = {"abseil": HOLDER, "rust_mutex": HOLDER, "parking_lot": HOLDER}
-# The options of the compiler in addition to -pthread. None: pkg-config gives the options.
+# The options of the compiler in addition to -pthread. If the value is None, pkg-config gives the options.
 FLAGS = {"abseil": None, "arrow": ["-std=c++20", "-larrow"], "eigen": ["-I/usr/include/eigen3"], "mkl": ["-I/usr/include/mkl", "-Wl,--no-as-needed", "-lgomp", "-lmkl_rt"],
          "onednn": ["-ldnnl"], "opencv": ["-I/usr/include/opencv4", "-lopencv_core"]}
 

@@ -1,4 +1,5 @@
-// What the kernel may do for this test program itself, and texts of /proc of other machines.
+// Tests how forksight finds out what the kernel may do for a process. The tests examine this test program itself, and
+// texts that /proc may contain on other machines.
 #include "proc/kernel_work.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +21,8 @@
 namespace forksight::proc {
 namespace {
 
-// Descriptors that the program inherits may belong to any device. So the tests look for a difference.
+// The test program may have inherited descriptors of any device. So the test checks only that its own descriptors do
+// not change the answers.
 TEST(KernelWork, CommonDescriptorsAreHarmless) {
   const bool used_ring = may_use_ring(::getpid());
   const bool wrote = may_let_kernel_write_to_eventfd(::getpid());
@@ -58,7 +60,7 @@ TEST(KernelWork, AnIoUringIsSeenByItsDescriptorAndByItsMapping) {
   EXPECT_FALSE(may_use_ring(::getpid()));
 }
 
-// The machine of a test seldom has such devices.
+// A machine that runs this test seldom has such devices. So the test passes only the names of their files.
 TEST(KernelWork, VirtualMachinesAndPassedDevicesMayWriteToAnEventfd) {
   for (const char* link :
        {"anon_inode:kvm-vm", "anon_inode:kvm-vcpu:0", "anon_inode:[vfio-device]", "anon_inode:[io_uring]",

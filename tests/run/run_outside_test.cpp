@@ -1,4 +1,4 @@
-// `forksight run` with programs that do not load the shim: forksight examines them from outside.
+// Tests `forksight run` with programs that do not load the shim. forksight examines these programs from outside.
 #include "run_command_fixture.hpp"
 
 namespace forksight {

@@ -1,4 +1,4 @@
-// What CMD inherits from `forksight run`: environment, preloads, arguments, signals, standard input.
+// Tests what CMD inherits from `forksight run`: environment, preloads, arguments, signals, standard input.
 #include <gtest/gtest.h>
 
 #include <iterator>

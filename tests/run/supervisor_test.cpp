@@ -94,13 +94,15 @@ class Watch {
   Clock::time_point now_ = Clock::now();
 };
 
-// Searches once, with no patience: the search looks at each thread once.
+// Searches once. The search has no patience, so it looks at each thread only once.
 StuckThreads search_once(pid_t pid, GilObservations& seen) {
   return find_stuck_threads(pid, seen, {std::chrono::milliseconds(0), std::chrono::milliseconds(0)});
 }
 
-// A thread that waits for a GIL counts only after it has checked the GIL, so a search that looks once never finds the
-// ring. Searches that keep what earlier ones saw do find it, as they must on a machine where each look comes late.
+// A thread that waits for the GIL wakes up now and then and checks the GIL. forksight counts the thread as stuck only
+// if the thread has checked the GIL between two looks, and waits again. So a search that looks only once never finds
+// the ring. On a busy machine each look may come late. Successive searches that keep what earlier searches saw must
+// find the ring.
 TEST(GilRing, SightingsOfSuccessiveSearchesAdd) {
   FixtureProcess program({FORKSIGHT_PYTHON, "-B", FORKSIGHT_GIL_RING, "hang"});
   ASSERT_TRUE(program.wait_ready());
@@ -193,8 +195,8 @@ INSTANTIATE_TEST_SUITE_P(Supervisor, Victims,
                            return name;
                          });
 
-// Only the dead process has the eventfd, besides the victim. But the kernel may write to it, too, if the machine has
-// memory control groups of version 1.
+// Only the dead process and the victim have the eventfd. But if the machine has memory control groups of version 1, the
+// kernel may write to the eventfd, too.
 TEST(Supervisor, AWaitForAnEventfdMayDependOnTheKernel) {
   Watch watch("eventfd-victim");
   ASSERT_TRUE(watch.ready());

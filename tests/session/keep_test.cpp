@@ -192,8 +192,8 @@ TEST_F(Keep, ARunThatGoesOnStays) {
   const std::string locked = make_run(5);
   const int fd = ::open((root_ / locked).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   ASSERT_EQ(::flock(fd, LOCK_SH), 0);
-  // The forksight of another run has ended, but one process of that run still exists. It calls the folder by another
-  // path, because that run was started in another folder.
+  // The forksight of another run has ended, but one process of that run still exists. The environment of this process
+  // names the folder of the run by another path.
   const std::string named = make_run(6);
   fs::create_directory_symlink(root_, folder_ / "link");
   std::string variable = "FORKSIGHT_OUT=" + (folder_ / "link" / "." / named).string();

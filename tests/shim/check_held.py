@@ -46,8 +46,9 @@ def check_moves(locks, records):
 
 
 def check_taken(printed, records):
-    """The forks of the first process and those of its children take turns. Checks that each of the first children records the printed lock
-    exactly once, as held at its fork. The program prints how many children these are."""
+    """In the trace, each fork of the first process is followed by a fork of the child that was just made. The program
+    prints the address of a lock, and the number of the first process's forks at which libc had not yet taken this lock.
+    Checks the children of these forks: the fork of each child must record the lock exactly once as held."""
     lock, count = printed[0], int(printed[1])
     forks = [record["offset"] for record in records if record["record"] == "fork"]
     held = collections.Counter(record["fields"]["fork"] for record in records

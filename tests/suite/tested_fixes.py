@@ -7,8 +7,8 @@ of the rule. The tests case.* show that the cases meet their expectations. This 
 without a mark, and for a row that contradicts the expectations of its cases.
 
 A remedy in advice.cpp has no row. Instead, the table of contexts in advice.cpp names the tests of the remedy, if the
-remedy has any. A test is a variant that does what the remedy says, and about which forksight must report nothing. The
-case whose name lacks the last part of the variant's name must expect a finding of the rule.
+remedy has any. A test is a variant that does what the remedy says. forksight must report nothing about the variant. The
+name of the variant without its last part is the name of a case. This case must expect a finding of the rule.
 """
 import json
 import re

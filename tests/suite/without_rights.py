@@ -1,8 +1,8 @@
 """Runs a command as an ordinary user: without_rights.py COMMAND [ARGUMENT...]
 
-The kernel shows such a user less, for example almost nothing about a zombie. If root runs this script, the command runs as user
-65534. Otherwise the command runs as the caller. The exit status is that of the command, or 77 if user 65534 cannot execute the
-command's file.
+The kernel shows an ordinary user less than it shows root, for example almost nothing about a zombie. If root runs this
+script, the command runs as user 65534. Otherwise the command runs as the caller. The exit status is that of the
+command, or 77 if user 65534 cannot execute the command's file.
 """
 import os
 import subprocess

@@ -1,4 +1,4 @@
-// Tests that threads may use several symbolizers at the same time. They share the binaries that are open.
+// Tests that several threads may use symbolizers at the same time. All symbolizers share the open binaries.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,9 +10,9 @@
 namespace forksight::symbols {
 namespace {
 
-// A file's list of limits grows when a part of the file is read that is not whole. One thread asks for the limits while
-// the other one opens files and names frames. The test with ThreadSanitizer fails if one of them does so without the
-// mutex of the binaries.
+// If forksight reads a damaged part of a file, it adds an entry to the file's list of limits. One thread asks for the
+// limits while the other thread opens files and names frames. Both threads must hold the mutex of the binaries
+// meanwhile. Otherwise the test fails with ThreadSanitizer.
 TEST(SymbolizerThreads, AskForLimitsWhileOthersRead) {
   const Dump dump = run_fixture("O2");
   Symbolizer shared(dump.modules);

@@ -78,7 +78,7 @@ def stop_on_signal():
 
 def stream(seeds, jobs, play, make=generate, is_enough=lambda: False):
     """Calls play(seed, *make(seed)) for each seed, in order, at most `jobs` calls at a time. Stops if is_enough() returns True.
-    If it is interrupted, it starts no further call, and waits for the calls that have started."""
+    If a signal interrupts this function, it starts no further call, and waits for the calls that have started."""
     room = threading.BoundedSemaphore(jobs)
 
     def one(seed, made):
