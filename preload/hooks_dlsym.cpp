@@ -41,7 +41,7 @@ constinit bool g_dlsym_stays = false;
 // Returns the hook that dlsym should return; 0: none. The real dlsym does not find the shim's exports, because they
 // have versions. So if a caller asks with RTLD_NEXT or RTLD_DEFAULT, and the search would pass the shim and end at
 // libc, this function returns the hook. Therefore an interposer in the program, for example a sanitizer, calls the
-// hooks, too, and dlsym returns the same address to which the program's own references are bound.
+// hooks, too. dlsym also returns the same address to which the program's own references are bound.
 std::uint64_t find_hook_for(void* handle, const char* name, std::uint64_t caller) {
   const std::uint64_t hook = find_hook(name);
   if (hook == 0 || last_at_startup() == nullptr) return 0;

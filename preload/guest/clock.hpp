@@ -13,8 +13,8 @@ namespace forksight {
 // libc's own clock_gettime(), which asks the vdso; null until the shim's constructor has run.
 using ReadClock = int (*)(clockid_t clock, timespec* now);
 extern ReadClock g_read_clock;
-// False in a process that may not read the time stamp counter (seccomp's strict mode, PR_SET_TSC): reading it, as the
-// vdso does, causes SIGSEGV. Then now_ns() returns 0.
+// False in a process that may not read the time stamp counter (seccomp's strict mode, PR_SET_TSC). Such a process gets
+// SIGSEGV if it reads the counter, as the vdso does. If the flag is false, now_ns() returns 0.
 extern bool g_may_read_clock;
 
 // async-signal-safe, fork-child-safe. The shim reads only CLOCK_MONOTONIC and CLOCK_REALTIME. The kernel always has

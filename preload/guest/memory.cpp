@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 
-// Writes the memory to a pipe, and reads it back from the pipe. In write(2) it is the kernel that reads the memory, so
-// an unmapped page causes an error instead of a fault.
+// Writes the memory to a pipe, and reads it back from the pipe. In write(2) the kernel reads the memory, so an unmapped
+// page causes an error instead of a fault.
 std::size_t read_through_pipe(const std::byte* from, std::byte* to, std::size_t bytes) {
   int ends[2];
   if (sys::call(SYS_pipe2, sys::word(ends), O_CLOEXEC | O_NONBLOCK) != 0) return 0;

@@ -37,12 +37,12 @@ inline void keep(Frame frame) { asm volatile("" ::"r"(frame.address) : "memory")
   extern "C" [[gnu::visibility("default")]] result forksight_hook_##name(__VA_ARGS__) __asm__(#name); \
   result forksight_hook_##name(__VA_ARGS__)
 
-// The same, with the versions of its row in hooks.def.
+// Like FORKSIGHT_EXPORT_PLAIN, but exports the function with the versions of its row in hooks.def.
 #define FORKSIGHT_EXPORT_VERSIONED(result, name, ...) \
   __asm__(FORKSIGHT_SYMVER_##name);                   \
   FORKSIGHT_EXPORT_PLAIN(result, name, __VA_ARGS__)
 
-// The same, for a hook whose row has a prototype: hooks.def.
+// Like FORKSIGHT_EXPORT_VERSIONED, for a hook whose row in hooks.def has a prototype.
 #define FORKSIGHT_EXPORT(result, name, ...)                                                            \
   static_assert(std::is_same_v<result(__VA_ARGS__), FORKSIGHT_PROTOTYPE_##name>, "hooks.def: " #name); \
   FORKSIGHT_EXPORT_VERSIONED(result, name, __VA_ARGS__)

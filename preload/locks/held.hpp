@@ -1,11 +1,11 @@
 // The held array of a thread is the array of the locks that it holds: push on acquisition, pop on release. Every hook
 // of a lock uses this code. The fast paths do not walk a stack, compute a hash, allocate memory or call a function.
-//   The store to `top` makes a complete entry visible. A release does not clear the entry. A signal handler that locks
-//   before `top` is stored uses the same entry and releases it again. So the entry is checked after the store to `top`:
-//   `sp` was stored first, and a handler stores another value, because its frame is elsewhere. If `sp` is unchanged,
-//   the rest of the entry is unchanged, too. For a forked child, compiler fences are enough: each store that its copy
-//   of the array contains was made before the copy. Other readers check what they read (handler_wait.cpp), or use only
-//   the locks of the entries (orphan_proof.cpp).
+//   The store to `top` makes a complete entry visible. pop_held() does not clear the entry. A signal handler may take
+//   and release a lock before the store to `top`. The handler then uses the same entry, and leaves its own values
+//   there. So the entry is checked after the store to `top`. `sp` was stored first, and a handler stores another `sp`,
+//   because the handler's frame is elsewhere. So if `sp` is unchanged, the rest of the entry is unchanged, too. For a
+//   forked child, compiler fences are enough: each store that its copy of the array contains was made before the copy.
+//   Other readers check what they read (handler_wait.cpp), or use only the locks of the entries (orphan_proof.cpp).
 #pragma once
 
 #include <atomic>

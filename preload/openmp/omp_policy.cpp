@@ -125,8 +125,8 @@ void choose_cure(const Runtime& runtime, RuntimeAtFork& at_fork, const Slot& slo
 }
 
 // Chooses the cure of this runtime, or notes why no cure is possible. Called in the shim's prepare handler. `level`:
-// the number of active parallel regions that the thread is inside of. `is_lost`: the thread still has a pool, which the
-// fork will lose.
+// the number of parallel regions, active or serialised, that the thread is inside of. `is_lost`: the thread still has a
+// pool, which the fork will lose.
 void prepare_cure(const Runtime& runtime, RuntimeAtFork& at_fork, const Slot& slot, std::int32_t level, bool is_lost) {
   if (g_config.omp == OmpPolicy::kObserve) return;
   at_fork.due = true;

@@ -51,9 +51,9 @@ std::uint64_t awaited_object(const Slot& slot) {
 }
 
 // Returns the number of threads according to the kernel; 0: the kernel was not asked. The question takes 4 us. So the
-// kernel is asked at each of the first kForksCountedEach forks. Later, the kernel is asked only at each fork whose
-// number is a multiple of kForksCountedEach. If the initial thread has ended, the kernel counts it until all other
-// threads have ended, so this function subtracts it.
+// kernel is asked at each of the first kForksCountedEach forks of the trace. Later, the kernel is asked only at each
+// fork whose number is a multiple of kForksCountedEach. If the initial thread has ended, the kernel counts it until all
+// other threads have ended, so this function subtracts it.
 std::uint32_t count_tasks_now_and_then() {
   constexpr std::uint64_t kForksCountedEach = 16;
   const std::uint64_t forks = forks_so_far();
