@@ -210,7 +210,7 @@ result<step_result> core::give_up_at_once(wait_kind kind, std::uint64_t now_ns, 
   }
   if (at_each_look_) at_each_look_();
   // Waiters come first, so this call may have taken nothing although something is available. The waiters may not know
-  // yet that it is available, so it is offered to them.
+  // this yet, so this call offers them what is available.
   (void)pass_on(memory_.view(), kind, now_ns);
   if (auto good = check(); !good) return good.error();
   return error{errc::timeout, 0, 0, what_lacks(kind)};

@@ -145,7 +145,7 @@ struct role_word {
   static constexpr std::uint32_t kMostEnded = (1u << kCountBits) - 1;
 
   constexpr bool has(std::uint32_t role) const { return (roles & role) != 0; }
-  // The same word after `which` of these roles have ended.
+  // Returns this word as it is after `which` of these roles have ended.
   constexpr role_word without(std::uint32_t which, bool by_death) const {
     role_word then = *this;
     then.roles = roles & ~which;
@@ -194,8 +194,8 @@ static_assert(sizeof(participant) == 128 && offsetof(participant, wake) == 24 &&
 static_assert(offsetof(participant, ticket) == 72 && offsetof(participant, offered_ns) == 96);
 static_assert(offsetof(participant, roles) == 120);
 
-// The facts that never change. When a process attaches, it copies them to private memory and checks them. Only the copy
-// is used.
+// The facts that never change. When a process attaches, it copies these facts to private memory, and checks the copy.
+// Only the copy is used.
 struct geometry {
   std::uint16_t major, minor;
   std::uint32_t abi;

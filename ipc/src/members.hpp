@@ -58,8 +58,8 @@ class members {
   // Checks every other member, and recovers the slots and buffers of dead ones. Returns how many were dead. Only one
   // thread sweeps at a time: other threads return 0 at once.
   std::uint32_t sweep();
-  // Does the same as sweep(), unless this or another member has called sweep_if_due() in the last 40 ms. Checks at most
-  // 64 members. The next call, by any member, goes on after them.
+  // Does nothing if this or another member has called sweep_if_due() in the last 40 ms. Otherwise does the same as
+  // sweep(), but checks at most 64 members. The next call, by any member, goes on after these members.
   std::uint32_t sweep_if_due(std::uint64_t now_ns);
 
  private:

@@ -14,11 +14,11 @@
 // this waiter until it looks again. The waiter keeps its ticket. The number of available things is computed from hints,
 // which may be out of date.
 //
-// At the end of its slice, a waiter looks for dead members, unless another member has just done so. Many waiters
-// together must not use more processor time than one. So a slice is 50 ms times the number of waiting participants, and
-// at most 3 s. Up to 60 waiters together wake up 20 times a second. With more waiters, each wakes up once in 3 s. Each
-// waiter has its own moment in the slice. A waiter that was woken and waits again sleeps until its next moment, however
-// near that moment is. So even after all waiters were woken at once, their looks stay spread over the slice.
+// At the end of its slice, a waiter looks for dead members if no other member has just done so. Many waiters together
+// must not use more processor time than one. So a slice is 50 ms times the number of waiting participants, and at most
+// 3 s. Up to 60 waiters together wake up 20 times a second. With more waiters, each wakes up once in 3 s. Each waiter
+// has its own moment in the slice. A waiter that was woken and waits again sleeps until its next moment, however near
+// that moment is. So even after all waiters were woken at once, their looks stay spread over the slice.
 #pragma once
 
 #include <cstdint>

@@ -89,8 +89,8 @@ std::size_t base_length(const char* name) {
   return length;
 }
 
-// Returns the index of the entry with this name. If there is none, returns the index of an entry whose name differs
-// only in its endings. If there is none either, returns kCudaEntries.
+// Returns the index of the entry with this name. If there is no such entry, returns the index of an entry whose name
+// differs only in its endings. If there is no such entry either, returns kCudaEntries.
 std::uint32_t find_entry(const char* name) {
   for (std::uint32_t i = 0; i < kCudaEntries; ++i) {
     if (strcmp(kNames[i], name) == 0) return i;

@@ -37,7 +37,7 @@ constexpr bool is_shared_call(CudaEntry entry) {
 }
 
 // Handles calls about memory that may be shared with another process. In the child of a process that had initialised
-// the driver, calls that free memory, close it, or end its context are not recorded as touches, because such a child
+// the driver, calls that free or close memory, and calls that end a context, are not recorded as touches. Such a child
 // may give back what it inherited.
 template <class... Words>
 __attribute__((noinline, cold)) int call_shared(CudaEntry entry, std::uint64_t function, Frame frame, Words... words) {

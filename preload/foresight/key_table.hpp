@@ -42,7 +42,8 @@ struct KeyTable {
     }
     return kNoPlace;
   }
-  // Adds the key unless the table has it, and returns its position. kNoPlace: no place near the hash is free.
+  // Adds the key if the table does not have it yet. Returns the position of the key. kNoPlace: no place near the hash
+  // is free.
   std::uint32_t add(std::uint64_t key) {
     for (std::uint32_t step = 0; step < kTries; ++step) {
       const std::uint32_t at = place(key, step);

@@ -23,8 +23,8 @@ std::uint64_t ensure_life_record(Slot& slot);
 // The thread's current moment. Only for a thread that has a life.
 std::uint64_t moment_of(const Slot& slot);
 
-// The thread events (record/thread_events.hpp) call the next six functions. These functions do nothing unless
-// tracks_lock_use() is true.
+// The thread events (record/thread_events.hpp) call the next six functions. If tracks_lock_use() is false, these
+// functions do nothing.
 void begin_life(Slot& slot);
 void note_begun(Slot& slot);
 void note_made(std::uint64_t life_record, const void* place);

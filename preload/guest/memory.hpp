@@ -13,8 +13,8 @@ namespace forksight {
 // nothing is read.
 std::size_t read_memory(const void* from, void* to, std::size_t bytes);
 
-// The same for several pieces at once. Stops at the first piece that is not mapped. Returns the number of bytes copied,
-// which may include a part of that piece.
+// As read_memory(), but for several pieces at once. Stops at the first piece that is not mapped. Returns the number of
+// bytes copied, which may include a part of that piece.
 std::size_t read_pieces(iovec* local, iovec* remote, std::uint32_t count);
 
 }  // namespace forksight

@@ -21,8 +21,8 @@ extern "C" [[gnu::visibility("hidden"), gnu::used]] _Unwind_Reason_Code forksigh
     int /*version*/, _Unwind_Action actions, _Unwind_Exception_Class /*of*/, _Unwind_Exception* /*exception*/,
     _Unwind_Context* /*context*/) {
   Slot* const slot = t_slot;
-  // If the hook of this frame made no mark, it was called before the process had a second thread. Then its thread has
-  // no marks at all.
+  // If the hook of this frame made no mark, the hook was called before the process had a second thread. Then the
+  // calling thread has no marks at all.
   if ((actions & _UA_CLEANUP_PHASE) != 0 && slot != nullptr && slot->call_depth > 0) {
     drop_calls(*slot, slot->call_depth - 1);
   }
@@ -52,8 +52,8 @@ __attribute__((always_inline)) inline auto guard_call(LibcCall call, Frame frame
 
 }  // namespace
 
-// Calls `real`. For random() and rand(), also notes the result. For a function that seeds them, first notes that the
-// generator is seeded.
+// Calls `real`. For random() and rand(), also notes the result. For a function that seeds their generator, first notes
+// that the generator is seeded.
 template <LibcCall call, class Real>
 __attribute__((always_inline)) inline auto note_random(Frame frame, Real real) {
   constexpr bool is_seed =

@@ -78,7 +78,8 @@ inline void initialise() {
 // NAME's real function, with NAME's type.
 #define FORKSIGHT_NEXT(name) (reinterpret_cast<decltype(&::name)>(::forksight::next_of(::forksight::g_next.name)))
 
-// The same after initialise(), for functions that every libc.so.6 has, also before glibc 2.34.
+// As FORKSIGHT_NEXT, but only after initialise(), and only for functions that every libc.so.6 has, also before glibc
+// 2.34.
 #define FORKSIGHT_RESOLVED(name) (reinterpret_cast<decltype(&::name)>(::forksight::g_next.name))
 
 // Finds a real function that is not known yet: the hook runs before the shim is started, or the function is in a thread

@@ -36,7 +36,7 @@ enum class Stage : std::uint32_t {
   kBusy,    // a thread is examining it for the first time
   kLost,    // has lost waiters
   kCured,   // had lost waiters, which the cure has removed
-  kGone,    // has no lost waiters: the program re-made it, the parent shares it, or it never had any
+  kGone,    // has no lost waiters: the program re-made the object, the parent shares it, or it never had lost waiters
 };
 
 struct LostWait {

@@ -161,8 +161,8 @@ void rebuild(const Runtime& runtime, const RuntimeAtFork& at_fork, std::uint32_t
 }
 
 // Finds the word in which the block differs from the block of a new thread. When a setting is first changed, libgomp
-// fills exactly one word: its pointer to the task that has all settings of the thread. Returns null unless exactly one
-// word differs.
+// fills exactly one word: its pointer to the task that has all settings of the thread. Returns null if no word differs,
+// or if several words differ.
 std::uint64_t* find_settings(const Runtime& runtime, std::uint64_t block) {
   std::uint64_t* found = nullptr;
   for (std::size_t at = 0; at + sizeof(std::uint64_t) <= runtime.tls_bytes; at += sizeof(std::uint64_t)) {

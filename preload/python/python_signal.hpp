@@ -8,8 +8,8 @@ namespace forksight {
 // Installs the handler once, if the variable asks for it and the signal is at its default.
 void answer_python_signal();
 
-// Called by the handler: records the stacks of all threads (python.cpp). async-signal-safe. For a process in which no
-// thread runs any more.
+// Called by the handler: records the stacks of all threads (python.cpp). async-signal-safe. Only for a process in which
+// no thread runs any more.
 void record_python_on_request();
 
 }  // namespace forksight

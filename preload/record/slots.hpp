@@ -22,7 +22,7 @@ inline constexpr std::uint32_t kSlotBytes = 8192;
 inline constexpr std::uint32_t kChunkSlots = 64;  // this many slots are mapped at a time
 inline constexpr std::uint32_t kMaxSlots = 32768;
 // The number of slots for which the shim records everything. For a thread in any later slot, the shim does not record
-// whether it ends during the prepare handlers, in which order it takes locks, or how long it holds them.
+// whether the thread ends during the prepare handlers, in which order it takes locks, or how long it holds the locks.
 inline constexpr std::uint32_t kFirstSlots = 4096;
 inline constexpr std::uint32_t kMaxHeldLocks = 63;
 inline constexpr std::uint32_t kCreationStackBytes = 4096;

@@ -48,7 +48,7 @@ T* find_record(std::uint64_t reference, trace::RecordType type) {
   return found.payload != nullptr && found.bytes >= sizeof(T) ? reinterpret_cast<T*>(found.payload) : nullptr;
 }
 
-// The same for a record that has at least `tail` bytes behind its fixed part.
+// As find_record(), but only for a record that has at least `tail` bytes behind its fixed part.
 template <class T>
 T* find_record_with(std::uint64_t reference, trace::RecordType type, std::size_t tail) {
   const FoundBytes found = find_bytes(reference, type);

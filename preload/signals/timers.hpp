@@ -1,6 +1,6 @@
-// Timers that send signals. A forked child does not have the timers of its parent. A child that waits only for signals
-// of these timers waits for ever, unless a process sends it such a signal. At a fork, and again when a child waits, the
-// shim asks the kernel which timers are armed. The shim does nothing when the program sets a timer.
+// Timers that send signals. A forked child does not have the timers of its parent. A child may wait only for signals of
+// these timers. If no process sends such a signal to the child, the child waits for ever. At a fork, and again when a
+// child waits, the shim asks the kernel which timers are armed. The shim does nothing when the program sets a timer.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Refuses what is known not to work, before the driver is called. The driver would return error 3, 201 or 801, or
-// crash, and would give no reason.
+// Refuses uses of CUDA that are known not to work. The refusal comes before the driver is called. The driver would
+// return error 3, 201 or 801, or crash, and would give no reason.
 #pragma once
 
 #include <optional>

@@ -1,12 +1,12 @@
 /* The queue for C, ctypes and cffi: libforksight-ipc.so. forksight/ipc/queue.hpp describes the queue.
  *
- * A function with the argument `error` returns 0, or a code of forksight_queue_code. If the code is not 0, the function
- * fills in `error`, unless `error` is NULL. Timeouts are in milliseconds. Negative: the call waits without limit. 0: it
- * does not wait.
+ * A function with the argument `error` returns 0, or a code of forksight_queue_code. If the code is not 0, and `error`
+ * is not NULL, the function fills in `error`. Timeouts are in milliseconds. Negative: the call waits without limit. 0:
+ * it does not wait.
  *
- * NULL is allowed where a comment says so. A function with the argument `error` returns BAD_OPTION for any other NULL, and
- * the text of the error names the argument. A function without `error` does nothing with NULL. It returns NULL, 0, or -1
- * in the place of a descriptor. */
+ * NULL is allowed where a comment says so. A function with the argument `error` returns BAD_OPTION for any other NULL,
+ * and the text of the error names the argument. A function without `error` does nothing with NULL. It returns NULL, 0,
+ * or -1 in the place of a descriptor. */
 #pragma once
 
 #include <stddef.h>
@@ -181,7 +181,7 @@ struct forksight_queue_delivery {
   uint64_t pending;
   uint64_t first_lost, first_lost_count; /* the first range of numbers that were lost, if lost is not 0 */
 };
-/* Whatever flush() and close_producer() return, they fill in `told`, unless `told` is NULL. UNDELIVERED: some messages
+/* If `told` is not NULL, flush() and close_producer() fill in `told`, whatever they return. UNDELIVERED: some messages
  * were lost. After TIMEOUT the feeder goes on, and the call may be repeated. */
 int forksight_queue_flush(forksight_queue* queue, int64_t timeout_ms, struct forksight_queue_delivery* told,
                           struct forksight_queue_error* error);
