@@ -101,7 +101,7 @@ class core {
   result<std::uint64_t> check_can_receive();
   result<std::uint64_t> check_consumers(deadline until);
 
-  // One wait of a thread: from the moment at which it becomes a waiter until it is served or gives up.
+  // One wait of a thread: from the moment at which the thread becomes a waiter until the thread is served or gives up.
   class turn;
   // Calls `attempt`, spins, sleeps and calls `attempt` again, until it succeeds or the deadline has passed. Calls
   // `check` before each sleep. Calls `attempt` only if no other participant waits, if the thread has the turn, or after

@@ -21,7 +21,8 @@ constexpr std::uint64_t kMagic = 0x31717069746b7366;  // "fsktipq1"
 // consumer.
 constexpr std::uint16_t kMajor = 5;
 // A new minor version gives a meaning to a field of `geometry` that was unused before. A program attaches to a queue of
-// its own minor version, or of an earlier one, in which that field is 0. It refuses a queue of a later minor version.
+// its own minor version, or of an earlier one, in which that field is 0. The program refuses a queue of a later minor
+// version.
 constexpr std::uint16_t kMinor = 0;
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kLine = 64;

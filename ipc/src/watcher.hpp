@@ -1,10 +1,10 @@
 // Keeps a descriptor for event loops readable while a call that does not wait would return anything but `timeout`.
 //
 // A thread of this handle waits as receive() or acquire() does: it has a turn of its own, and looks for dead members as
-// often as they do. But it takes nothing. When a call would return something, the thread makes an eventfd readable, and
-// keeps its turn for kTurnNs. So the program's next call has a turn even if other members wait. A call that finds
-// nothing clears the eventfd, and asks the thread to look again. The thread's look comes after the call's look. So the
-// thread does not miss what becomes available in between.
+// often as these calls do. But the thread takes nothing. When a call would return something, the thread makes an
+// eventfd readable, and keeps its turn for kTurnNs. So the program's next call has a turn even if other members wait. A
+// call that finds nothing clears the eventfd, and asks the thread to look again. The thread's look comes after the
+// call's look. So the thread does not miss what becomes available in between.
 //
 // The thread takes no lock, so a fork cannot leave one taken. A forked child has no such thread, and gets a handle of
 // its own, which can have its own descriptor.

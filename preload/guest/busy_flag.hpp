@@ -24,7 +24,7 @@ class BusyFlag {
   void give_back() { taken_in_.store(0, std::memory_order_release); }
 
  private:
-  std::atomic<std::uint32_t> taken_in_{0};  // g_fork_depth + 1 of the process whose thread has it; 0: it is free
+  std::atomic<std::uint32_t> taken_in_{0};  // g_fork_depth + 1 of the process whose thread has the flag; 0: free
 };
 
 }  // namespace forksight

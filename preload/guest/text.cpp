@@ -1,7 +1,7 @@
 // The string and memory functions of the shim. They have libc's names, so that calls in the sources, and calls that the
-// compiler generates, use them. They are hidden, so no other code uses them. The shim must not call libc's own
-// functions: sanitizers, memory checkers and tracers interpose libc's functions, and the interposers crash if they are
-// called too early. For example, a sanitizer calls dlsym at its start, and the hook of dlsym then compares names.
+// compiler generates, use them. These functions are hidden, so no other code uses them. The shim must not call libc's
+// own functions: sanitizers, memory checkers and tracers interpose libc's functions, and the interposers crash if they
+// are called too early. For example, a sanitizer calls dlsym at its start, and the hook of dlsym then compares names.
 //   async-signal-safe, fork-child-safe, almost no stack. This file is compiled so that no loop becomes a call.
 #include <cstddef>
 

@@ -86,8 +86,8 @@ __attribute__((noinline)) std::uint64_t find_opened(const char* name, Versions v
   return 0;
 }
 
-// Finds the variable __libc_single_threaded. If the program refers to it, the program has a copy of it (a copy
-// relocation). The copy is found first, and is the one that libc uses.
+// Finds the variable __libc_single_threaded. If the program refers to this variable, the program has a copy of the
+// variable (a copy relocation). The copy is found first, and is the one that libc uses.
 const char* find_single_threaded() {
   for (const link_map* map = _r_debug.r_map; map != nullptr; map = map->l_next) {
     if (map->l_ld == nullptr) continue;

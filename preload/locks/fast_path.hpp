@@ -2,9 +2,9 @@
 // needs no frame pointer and saves fewer registers. docs/performance.md shows how much time this saves.
 // docs/decisions/0011-assembly-for-one-lock.md says why no other lock hook is written in assembly.
 //   The callee-saved registers keep the caller's values, and the unwind information describes each push. So unwinding
-//   and cancellation pass through this function. It stores the facts about the lock before it requests the lock, in the
-//   entry above the innermost one. Afterwards it stores only `top`. held.hpp explains this order, and what a signal
-//   handler may do in between.
+//   and cancellation pass through this function. The function stores the facts about the lock before it requests the
+//   lock, in the entry above the innermost one. Afterwards it stores only `top`. held.hpp explains this order, and what
+//   a signal handler may do in between.
 #pragma once
 
 #include <cstddef>

@@ -84,7 +84,7 @@ FORKSIGHT_EXPORT_PLAIN(void, forksight_lock_released, const volatile void* lock)
   initialise();
   Slot* const slot = t_slot;
   if (slot != nullptr && pop(slot, lock)) return;
-  // If a thread releases a lock that it does not hold, it resets the lock, as child handlers do.
+  // If a thread releases a lock that it does not hold, the thread resets the lock, as child handlers do.
   if (FORKSIGHT_UNLIKELY(locks_are_watched())) forget_orphan(lock, kKind);
 }
 

@@ -168,7 +168,7 @@ std::uint64_t append_waiter(const LostWait& wait, std::uint64_t thread, std::uin
 }
 
 // Writes kHeld records of the lost waiters, and returns the first one. The slots of lost threads can be read until new
-// threads take them. If none can be read, there is only one record, and it has no stack.
+// threads take them. If no slot can be read, there is only one record, and this record has no stack.
 std::uint64_t record_waiters(const LostWait& wait) {
   std::uint64_t first = 0;
   std::uint32_t written = 0;

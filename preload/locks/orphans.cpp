@@ -195,7 +195,8 @@ Orphan* find_orphan(const volatile void* lock, LockKind kind, bool shared) {
     // A reader does not wait for readers.
     if (shared && (orphan.tagged & kSharedHold) != 0) continue;
     if (kind == LockKind::kRwlockRead && lock_kind(orphan.tagged) == LockKind::kRwlockRead) continue;
-    // A spinlock does not record whether processes share it. If they do, its owner in the parent may still be alive.
+    // A spinlock does not record whether processes share it. If processes share the spinlock, its owner in the parent
+    // may still be alive.
     if (kind == LockKind::kSpinlock && is_in_shared_mapping(lock)) continue;
     if (is_still_lost(orphan)) return &orphan;
   }

@@ -1,6 +1,6 @@
 // Locks that a forked child inherited, and that no thread of the child can unlock: threads that do not exist in the
 // child hold them, or the forking thread holds them under a thread id that it no longer has. This code runs only in the
-// child, and not on the fast path. An acquisition calls it only if its lock is taken.
+// child, and not on the fast path. An acquisition calls this code only if the lock is taken.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // `forksight run` may ask a process that it has proven dead for its Python stacks. FORKSIGHT_PYTHON_SIGNAL names a
-// real-time signal, which the shim handles if the program left it at its default. Without that variable the shim
-// handles no signal.
+// real-time signal, which the shim handles if the program left the signal at its default. Without that variable the
+// shim handles no signal.
 #pragma once
 
 namespace forksight {

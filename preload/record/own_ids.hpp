@@ -1,8 +1,8 @@
 // The ids of the calling thread, in the kernel and in libc, after every kind of fork.
-//   libc keeps a thread's id in its control block, and writes it into locks that record their owner. fork() and _Fork()
-//   renew this id in the child. A fork by the bare system call does not renew it. After such a fork, the child's thread
-//   still writes the id of the parent's thread into locks. So a slot has two ids: `tid` is the kernel's, `lock_tid` is
-//   the one in locks.
+//   libc keeps a thread's id in the control block of the thread, and writes the id into locks that record their owner.
+//   fork() and _Fork() renew this id in the child. A fork by the bare system call does not renew it. After such a fork,
+//   the child's thread still writes the id of the parent's thread into locks. So a slot has two ids: `tid` is the
+//   kernel's, `lock_tid` is the one in locks.
 #pragma once
 
 #include <cstdint>

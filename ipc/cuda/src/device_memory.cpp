@@ -21,7 +21,7 @@ namespace {
 
 // All device memory of this process. The lock is held while memory is opened or closed, so two threads never open the
 // same handle at the same time. A forked child never takes the lock, because the library refuses the child's calls
-// before they take it.
+// before the calls take the lock.
 std::mutex g_lock;
 std::vector<device_memory*> g_open;
 

@@ -1,4 +1,5 @@
-// The guard variable of a static that is initialised at its first use. It belongs to the C++ ABI, not to glibc.
+// The guard variable of a static that is initialised at its first use. The guard variable belongs to the C++ ABI, not
+// to glibc.
 #pragma once
 
 #include <cstdint>
