@@ -39,8 +39,8 @@ result<void> check_peer(int socket) {
   // the memory of this process anyway.
   if (peer.uid != geteuid() && peer.uid != 0) {
     return failure(errc::untrusted,
-                   "socket %d: its peer, process %d, belongs to user %u, but this process to user %u: both must belong "
-                   "to one user",
+                   "socket %d: its peer, process %d, belongs to user %u, but this process belongs to user %u: the "
+                   "peer must belong to the same user, or to root",
                    socket, peer.pid, peer.uid, geteuid());
   }
   return {};

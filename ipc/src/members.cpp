@@ -97,11 +97,11 @@ result<void> members::take_place(std::uint32_t roles, const member_lock& lock) {
     }
     sweep();
   }
-  return failure(
-      errc::no_participant,
-      "queue: max_participants is %u, and as many handles are attached by %s: create the queue with a larger "
-      "max_participants, or close handles that are not used",
-      ring_.participant_count, describe_takers().c_str());
+  return failure(errc::no_participant,
+                 "queue: max_participants is %u, and that many handles are attached already, by %s: create the queue "
+                 "with a larger "
+                 "max_participants, or close handles that are not used",
+                 ring_.participant_count, describe_takers().c_str());
 }
 
 std::string members::describe_takers() const {
@@ -111,7 +111,8 @@ std::string members::describe_takers() const {
     if (who.state != entry_state::free && member_state_of(ring_.lives, i, who) == member_state::unknown) ++unknown;
   }
   if (unknown == 0) return "live processes";
-  return "live processes, or by processes of which nothing shows whether they live (" + std::to_string(unknown) + ")";
+  return "live processes, and by processes that may be dead, because nothing shows whether they live (" +
+         std::to_string(unknown) + (unknown == 1 ? " handle)" : " handles)");
 }
 
 void members::leave() {

@@ -453,9 +453,9 @@ TEST(MemberLock, WhereLocksAreRefusedNobodyIsTakenForDead) {
       const auto third = queue::attach(q.fd());
       ASSERT_FALSE(third);
       EXPECT_EQ(third.error().code, errc::no_participant);
-      EXPECT_THAT(third.error().text, HasSubstr("max_participants is 2, and as many handles are attached by live "
-                                                "processes, or by processes of which nothing "
-                                                "shows whether they live (1): "));
+      EXPECT_THAT(third.error().text, HasSubstr("max_participants is 2, and that many handles are attached already, by live "
+                                                "processes, and by processes that may be dead, because nothing "
+                                                "shows whether they live (1 handle): "));
       if (how == strategy::named) {
         // The queue is in use, so gc() must keep its name.
         const std::string name = q.name();

@@ -328,7 +328,7 @@ result<device_memory::use> device_memory::import(const driver& api, const contro
   if (auto refused = refuse_device(api, *device, about.kind, where)) return *refused;
   if ((about.kind == memory::vmm_fd) != static_cast<bool>(fd)) {
     return failure(errc::untrusted, "CUDA: the pool was sent %s",
-                   fd ? "with a descriptor too many" : "without its memory's descriptor");
+                   fd ? "with one descriptor too many" : "without its memory's descriptor");
   }
 
   const std::lock_guard held(g_lock);
