@@ -16,7 +16,8 @@ SPIN_S = 1.0   # A program counts as spinning if one thread uses this much CPU t
 
 
 def become_reaper():
-    """Makes this process the parent of descendants whose parent ends, so that it can find and reap all of them."""
+    """Makes this process the parent of descendants whose parent ends. So this process can find and reap all its
+    descendants."""
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
 

@@ -43,8 +43,8 @@ const std::string& in_a_file(std::span<const unsigned char> input) {
   return path;
 }
 
-// These options keep the cores small. A mapping of at most 8192 bytes is dumped as a whole. A larger mapping is dumped
-// from the lowest stack pointer in it, or only its end is dumped.
+// These options keep the cores small. A mapping of at most 8192 bytes is dumped as a whole. Only the end of a larger
+// mapping is dumped. The dumped end contains all bytes from the lowest stack pointer in the mapping on.
 constexpr test::CoreScene kSmallCore{.has_first_pages = false, .has_file_segments = false, .whole_up_to = 8192};
 
 // ---------------------------------------------------------------------------------------------------------- Python

@@ -1,5 +1,5 @@
-// The functions that read untrusted data. Each function takes any bytes, must end, and must not crash. Only the reader
-// of the queue is not here, because tests/ipc/fuzz_segment.cpp is its fuzz test.
+// The functions that read untrusted data. Each function takes any bytes, must end, and must not crash. The
+// reader of the queue is missing here, because it has a fuzz test of its own (tests/ipc/fuzz_segment.cpp).
 #pragma once
 
 #include <cstddef>

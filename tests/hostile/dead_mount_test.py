@@ -86,7 +86,8 @@ class DeadMount(unittest.TestCase):
         self.assertIn(SILENT, done.out)
 
     def test_run(self):
-        """`run` reports that its command hangs, although it cannot read the library. It ends with the status of the command."""
+        """`run` cannot read the library. Nevertheless `run` reports that its command hangs, and ends with the status of
+        the command."""
         mount = self.mount(LIBRARY)
         run_it = subprocess.Popen([FORKSIGHT, "run", "--full", "--out", self.folder / "out", "--", HANGING, "load", self.place / Path(LIBRARY).name],
                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

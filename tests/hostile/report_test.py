@@ -82,7 +82,8 @@ class Report(unittest.TestCase):
         self.report("0.fstrace: its writer had not finished creating it", memory_mb=200)
 
     def test_folders_in_folders_end_at_a_depth(self):
-        """Each of 3000 folders is in the one before, so its path is longer. A search that keeps all these paths takes 0.5 GB."""
+        """Each of 3000 folders is inside the previous one. So each path is longer than the previous path. A search that
+        keeps all these paths takes 0.5 GB."""
         folder = os.open(self.strange, os.O_RDONLY)
         for _ in range(3000):
             os.mkdir("d", dir_fd=folder)

@@ -1,4 +1,4 @@
-"""Runs each command of the README's console blocks, and compares what it prints with what the block says.
+"""Runs each command of the README's console blocks, and compares the command's output with the text of the block.
 
 Only words are compared, because line breaks differ. Process ids, durations and the name of the host count as equal, because
 they differ from run to run. A line "..." stands for lines that are left out. A command that ends in "&" goes on in the

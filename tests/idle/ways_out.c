@@ -715,7 +715,7 @@ static void* hold_and_sleep(void* unused) {
 }
 
 /* The child waits for a mutex that a lost thread holds. The handler of its alarm jumps out of the wait. Then the child
- * goes on for a while, so that forksight can notice it. */
+ * goes on for a while, so that forksight can notice this. */
 static int alarm_jumps_out_of_orphan(void) {
   pthread_t thread;
   sem_init(&told, 0, 0);

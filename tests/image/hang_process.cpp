@@ -17,8 +17,8 @@ extern char** environ;
 namespace forksight::test {
 namespace {
 
-// True if the threads of hang.c are in their system calls: the first thread (in pthread_join) and the locker in futex,
-// the reader and the handler in read. The spinner is in no system call.
+// True if the threads of hang.c are in their system calls. The first thread (in pthread_join) and the locker must be in
+// futex. The reader and the handler must be in read. The spinner is in no system call.
 bool is_settled(pid_t pid) {
   std::size_t blocked = 0;
   std::size_t reading = 0;

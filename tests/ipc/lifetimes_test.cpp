@@ -1,4 +1,4 @@
-// Tests when a queue ends if a supervisor starts its producers and consumers later, or starts them again.
+// Tests when a queue ends. In these tests a supervisor starts the producers and consumers of the queue later, or again.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

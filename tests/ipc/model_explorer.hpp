@@ -44,10 +44,10 @@
 //
 // These arguments rest on three rules, which are checked at each step that is explored with merge_local. Only
 // recovering processes access words of kind `recovery`. A fact is accessed only by the owner of its guard, and by a
-// recovering process that has the guard in its window. A guard is changed only if it has no owner, or by its owner, or,
-// if the owner is dead, by a recovering process. The changed guard then names nobody, or the actor that changed it. The
-// first step that breaks a rule is always explored: the steps that were taken before it change no word on which it
-// depends.
+// recovering process that has the guard in its window. Any actor may change a guard without an owner. Otherwise only
+// the owner may change the guard, or a recovering process if the owner is dead. The changed guard names nobody, or the
+// actor that changed it. The first step that breaks a rule is always explored. The reason is that the steps before that
+// step change no word on which it depends.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Tests that a consumer takes the messages of one producer in the order in which they were sent. A producer sends two
 // messages, and a consumer takes one. The test interrupts the producer at one step, and then the consumer at one step.
-// Then the producer runs to its end, and after it the consumer. The test tries every pair of steps.
+// Then the producer runs to its end. After that, the consumer runs to its end. The test tries every pair of steps.
 //   This file and ring.cpp are compiled with FORKSIGHT_IPC_MODEL. So model_step() is called before each access to
 // shared memory on which a decision depends.
 #include <gtest/gtest.h>

@@ -88,15 +88,15 @@ add_library(ipc_model_main OBJECT
 target_compile_definitions(ipc_model_main PUBLIC FORKSIGHT_IPC_MODEL)
 target_include_directories(ipc_model_main PUBLIC ${PROJECT_SOURCE_DIR}/ipc/src ${PROJECT_SOURCE_DIR}/ipc/include)
 target_link_libraries(ipc_model_main PUBLIC forksight_warnings)
-# These sources are optimised in every build type, because the exploration takes too long without optimisation: the
-# explorer is slow, and the stack of the state machine contains more bytes that are not read again, so there are more
-# states.
+# These sources are optimised in every build type, because the exploration takes too long without optimisation. Without
+# optimisation the explorer is slow. The stack of the state machine then also contains more bytes that are not read
+# again. So there are more states.
 target_compile_options(ipc_model_main PUBLIC -O2)
 add_executable(ipc_model_check ${PROJECT_SOURCE_DIR}/ipc/src/ring.cpp ${PROJECT_SOURCE_DIR}/ipc/src/recovery.cpp)
 target_link_libraries(ipc_model_check PRIVATE ipc_model_main)
 add_test(NAME ipc.model_check COMMAND ipc_model_check)
 set_tests_properties(ipc.model_check PROPERTIES TIMEOUT 300 LABELS unit)
-# Checks the reductions of the exploration: the orders that it leaves out must not lead to other ends.
+# Checks the reductions of the exploration. The orders that a reduction leaves out must not lead to other ends.
 add_test(NAME ipc.model_agrees COMMAND ipc_model_check --agree)
 set_tests_properties(ipc.model_agrees PROPERTIES TIMEOUT 300 LABELS unit)
 add_test(NAME ipc.model_check.large COMMAND ipc_model_check --large)

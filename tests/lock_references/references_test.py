@@ -109,7 +109,7 @@ class References(unittest.TestCase):
     def test_cores(self):
         if shutil.which("gcore") is None:
             self.skipTest("gcore is not installed: package gdb")
-        # The core of "own" is left out, because it has two threads. The core does not show that they wait for ever.
+        # The core of "own" is left out. This core has two threads, and does not show that both threads wait for ever.
         for scene in ("holder", "pair", "crowd", "leaked", "forker", "finished", "waiter", "elsewhere"):
             named, counted = SCENES.get(scene, ([], 0))
             with self.subTest(scene=scene):

@@ -57,7 +57,7 @@ def descendants(pid):
 
 
 class Contained:
-    """The hanging program. `with` yields its pid outside its pid namespace, and its pid inside."""
+    """The hanging program. `with` yields two pids of the program: outside of its pid namespace, and inside."""
 
     def __init__(self, argv):
         self.popen = subprocess.Popen([str(word) for word in argv], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,

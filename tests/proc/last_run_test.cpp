@@ -69,8 +69,8 @@ TEST(LastRun, OfASleeperIsLongAgo) {
   }
 }
 
-// forksight reads the clock of a processor at most once a second, and otherwise estimates its time. So a running thread
-// may seem to have run later than the estimated time. In this case its resting time is unknown.
+// forksight reads the clock of a processor at most once a second. In between, forksight estimates the time of this
+// clock. So a running thread may seem to have run later than the estimated time. Its resting time is then unknown.
 TEST(LastRun, OfOneselfIsNow) { EXPECT_LT(idle_time(getpid()).value_or(std::chrono::milliseconds(0)).count(), 10'000); }
 
 TEST(LastRun, OfNoProcessIsUnknown) { EXPECT_FALSE(idle_time(0)); }

@@ -285,8 +285,8 @@ Program condition_variable() {
   return program;
 }
 
-// Returns a child that waits for a lock of Python. The frames of the child's stack up to the fork are `child`, those of
-// the framework and of the program below them are `outer`.
+// Returns a child that waits for a lock of Python. `child` has the frames of the child's stack up to the fork. `outer`
+// has the frames below the fork, which belong to the framework and to the program.
 Program python_framework(Program program, std::initializer_list<std::string_view> child,
                          std::initializer_list<std::string_view> outer) {
   program.model = locked(kSemaphore);

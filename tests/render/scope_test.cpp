@@ -96,7 +96,7 @@ TEST(Scope, ShowsNoWaitOfAShellThatStartedTheJob) {
   model::Model model = make_shell_and_job();
   model.processes[1].waits.push_back({});
   EXPECT_EQ(find_without_finding(model, {}), std::vector<model::ProcessId>{1});
-  // An ancestor that reads from the process may be of interest: it waits for a result.
+  // An ancestor that reads from the process may be of interest, because the ancestor waits for a result.
   model.processes[0].waits[0].kind = model::WaitKind::kPipeRead;
   EXPECT_EQ(find_without_finding(model, {}), (std::vector<model::ProcessId>{0, 1}));
 }

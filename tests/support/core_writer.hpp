@@ -1,4 +1,5 @@
-// Writes core files from a live image, as the kernel and gcore write them, and also in ways in which they never would.
+// Writes core files from a live image. Tests choose whether a core is like one of the kernel or of gcore, or like
+// neither.
 // To keep the files small, only the end of a mapping larger than `whole_up_to` is dumped: its last 64 KiB, or more if a
 // lower stack pointer lies in the mapping. In that case the dump begins at the page of the lowest stack pointer.
 #pragma once

@@ -4,7 +4,7 @@
 // In these modes the program goes on when it reads a byte:
 //   wait    waits in read()
 //   private the same, but the process is not dumpable, so its own user may not examine it
-//   hang    forks while a thread holds a mutex; when the child has read a byte, it locks the mutex and hangs
+//   hang    forks while a thread holds a mutex; when the child has read a byte, the child locks the mutex and hangs
 //   chain   as hang, with one more process between the first process and the hanging process
 // In these modes the program reads no byte, and something could still end the wait:
 //   mutex      locks a mutex; the thread that holds it waits for a signal

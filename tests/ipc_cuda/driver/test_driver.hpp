@@ -4,8 +4,8 @@
 // strictest rule. If a program does something that is documented as undefined, the driver prints a sentence and ends
 // the process. The driver names its device "forksight test driver".
 //
-// Some rules are not documented. They were observed with driver 580.159 of an H200, and this driver follows them: which
-// calls fail during a capture, that a copy into pageable memory waits, and that a write to read-only memory fails.
+// This driver also follows some rules that are not documented. They were observed with driver 580.159 of an H200. Some
+// calls fail during a capture. A copy into pageable memory waits. A write to read-only memory fails.
 //
 // Environment variables control the driver. CUDA_VISIBLE_DEVICES is a list of 0 and 1. FORKSIGHT_TEST_DRIVER_LACKS is a
 // list of numbers of attributes whose value is to be 0. FORKSIGHT_TEST_DRIVER_MPS is the value of the attribute for

@@ -97,8 +97,8 @@ class Performance:
         return {slot["pid"] for slot in self.slots().values() if slot["pid"] > 0}
 
     def groups(self, slots):
-        """Returns the process groups of the play: its first one, and one for each session that its processes made. A group has
-        the pid of its leader."""
+        """Returns the process groups of the play: the first group, and one group for each session that a process of the
+        play made. A group has the pid of its leader."""
         return {self.process.pid, *(slots[name]["pid"] for name in self.leaders if name in slots)}
 
     def end_sessions(self):

@@ -58,8 +58,8 @@ def unlock(machine, state, thread, step, _stage):
 
 
 def is_own_copy(_machine, state, thread, key, owner):
-    """True if the owner called fork(), and the thread is its copy in the child. Such a copy may unlock a mutex that does not check its
-    owner."""
+    """True if the owner called fork(), and the thread is the owner's copy in the child. Such a copy may unlock a mutex,
+    unless the mutex checks its owner."""
     process = state["t", thread][0]
     record = state.get(("fork", process))
     return key[1] != "" and record is not None and state["p", process][4] == thread and record[1] == owner
