@@ -242,9 +242,9 @@ class Debug(unittest.TestCase):
         self.assertLessEqual({f"step{number}" for number in range(1, count - 1)}, names)
 
     def test_names_that_stand_for_gigabytes_stay_mangled(self):
-        """Three functions call each other. Each has the name of a C++ function with 40 parameters. The text of each
-        parameter is twice as long as the text of the parameter before it. The demangled text of such a name has 2^40
-        words."""
+        """Three functions call each other. Each has the name of a C++ function with 41 parameters. The text of each
+        parameter is twice as long as the text of the parameter before it. The demangled text of such a name has more
+        than 2^40 words."""
         digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
         source = self.folder / "names.c"
         lines = ["#include <unistd.h>", "#define OUT __attribute__((noinline, visibility(\"default\")))"]

@@ -57,8 +57,8 @@ class Limits(unittest.TestCase):
         self.assertNotIn("could not be stopped", done.out)
 
     def test_more_files_than_the_soft_limit_of_descriptors_can_be_read(self):
-        """libdw keeps each file open that the process has mapped. The process of this test has mapped at least five
-        files."""
+        """libdw keeps each file open that the examined process has mapped. The process that this test examines has
+        mapped at least five files."""
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         done = run([FORKSIGHT, "why", self.program.pid], preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (8, most)))
         self.assertEqual(done.status, 1, done.text)

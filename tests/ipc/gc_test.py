@@ -1,5 +1,5 @@
-"""A hundred producers and consumers are killed while their queues are open. One `forksight queue gc` must remove all
-these queues, and must leave the queue of a living producer alone.
+"""A hundred producers and a hundred consumers are killed while their queues are open. One `forksight queue gc` must
+remove all these queues, and must leave the queue of a living producer alone.
 
 Usage: gc_test.py PRODUCER CONSUMER FORKSIGHT"""
 import ctypes

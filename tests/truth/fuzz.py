@@ -50,8 +50,9 @@ def compare(result, bare, truth, mode):
 
 
 def play_all(scenario, truth, modes, tools):
-    """Returns {mode: (verdict, judged findings, note)}. The bare play comes first. If it disagrees with the oracle, nothing is
-    judged, and the only key is "bare". `why` and `core` examine the bare play when all its threads have come to rest.
+    """Returns {mode: (verdict, judged findings, note)}. The bare play comes first. If the bare play disagrees with the
+    oracle, nothing is judged, and the only key is "bare". `why` and `core` examine the bare play when all its threads
+    have come to rest.
     If the scenario ends by itself, `why` and `core` have no entry. `run` plays the scenario again."""
     try:
         bare, looked = play_bare(scenario, truth, tools, modes)
