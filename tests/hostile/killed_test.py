@@ -1,7 +1,7 @@
 """killed_test.py FORKSIGHT HANGING STOP_ALL [--kills N]: `why` is killed at many moments of its work, and at its calls of
 ptrace(). No thread of the examined process may stay stopped or traced, and no process of forksight may be left. With
---kills N, the test goes on until N kills have hit the command before its end, and also kills the command at each call of
-ptrace(). Without --kills, the test kills the command at a few of these calls."""
+--kills N, the test goes on until N kills have hit the command before its end, and also kills the command at each call
+of ptrace(). Without --kills, the test kills the command at a few of these calls."""
 import re
 import shutil
 import signal
