@@ -180,7 +180,7 @@ Descriptor reopen(const OutputPlace& place, int flags) {
 
 Result<OutputFile> empty_in_place(const OutputPlace& place) {
   const struct stat& folder = place.folder_status;
-  if (is_stranger(place.status.st_uid) && is_shared(folder)) {
+  if (place.status.st_uid != ::geteuid() && is_shared(folder)) {
     return Error{fmt::format("user {} owns it, in a folder that everybody may write to", place.status.st_uid)};
   }
   // A user may be able to give a file of another user a second name (fs.protected_hardlinks is 0).
