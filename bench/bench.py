@@ -4,8 +4,8 @@
 Other work on the machine disturbs the times, so only ratios within one run mean anything. There are many short rounds.
 Each round measures a program bare (without a preloaded library), with a preloaded library that does nothing, and with
 the shim, one right after the other. The ratio in the table is the median of the ratios of the rounds. The figure of a
-round is a quantile (bench/samples.hpp). For whole commands, it is the shortest of many turns. Some of the programs also
-run under ThreadSanitizer (rebuilt), Helgrind and DRD.
+round is a quantile (bench/samples.hpp). For whole commands, the figure is the time of the shortest of many turns. Some
+of the programs also run under ThreadSanitizer (rebuilt), Helgrind and DRD.
 
   bench.py --bin DIR --shim libforksight.so --empty libbench_empty.so [--rounds N] [--groups locks,forks]
            [--update docs/performance.md]

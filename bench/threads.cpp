@@ -23,7 +23,7 @@ using forksight::bench::sample;
 pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
 long g_counter = 0;
 
-// Uses some processor time. Each thread calls it while it holds the lock, and again without the lock, so that the
+// Uses some processor time. Each thread calls this function with the lock held, and again without the lock. So the
 // threads contend for the lock.
 void work(int steps) {
   for (int i = 0; i < steps; ++i) benchmark::DoNotOptimize(i);

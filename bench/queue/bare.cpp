@@ -1,6 +1,7 @@
-// Two bare rings. The time of "bare" is the lower bound for all transports. This ring has one producer and one
-// consumer. Its slots are the buffers themselves. While a side waits, it sleeps on a futex without a timeout. The ring
-// checks nothing and recovers nothing: if a process dies, the other process waits for ever.
+// This file has two bare rings, "bare" and "bare, timed". The time of "bare" is the lower bound for all transports. The
+// ring "bare" has one producer and one consumer. Its slots are the buffers themselves. While a side waits, it sleeps on
+// a futex without a timeout. The ring checks nothing and recovers nothing: if a process dies, the other process waits
+// for ever.
 //
 // "bare, timed" differs in one respect: each sleep has a timeout of 50 ms, as in forksight's queue. The time of "bare,
 // timed" is the lower bound for a transport in which the waiters themselves look for dead processes, so that no extra

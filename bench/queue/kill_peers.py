@@ -2,9 +2,10 @@
 """Kills a producer or a consumer of a queue that is in use, at a random instant, and checks whether the others go on.
 
 In each trial, two producers and two consumers move messages of 64 bytes. When each of them has moved some messages, the
-first producer or the first consumer gets SIGKILL within 20 ms. Then each other process must move two more messages
-within two seconds; otherwise the trial counts as hung. The daemon of iceoryx, which takes up to 1.5 s to notice a
-death, is started anew for each trial. The library cpp-ipc is not measured, because it is not in Debian.
+first producer or the first consumer gets SIGKILL within 20 ms. If each other process then moves two more messages
+within two seconds, the trial has succeeded. Otherwise the trial counts as hung. The daemon of iceoryx takes up to 1.5 s
+to notice a death. The daemon is started anew for each trial. The library cpp-ipc is not measured, because this library
+is not in Debian.
 
   kill_peers.py --program build/release/bin/bench_queue [--trials N] [--update docs/queue-performance.md]
 """

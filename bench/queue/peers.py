@@ -3,8 +3,8 @@
 transports.
 
 peers.py accepts the options of bench_queue, ignores options that do not apply to these queues, and prints the same line
-of JSON. A message is a numpy array for the queues of CPython, and a tensor for those of torch. With --kill it is a
-bytes object. A new array or tensor is created for each message, as users of these queues do.
+of JSON. A message is a numpy array for the queues of CPython, and a tensor for the queues of torch. With --kill, a
+message is a bytes object. A new array or tensor is created for each message, as in the programs of users.
 """
 import argparse
 import json

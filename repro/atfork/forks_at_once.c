@@ -47,8 +47,9 @@ static void start_worker(void) {
 static void let_second_fork(void) {
   baton_pass(first_is_inside);
   while (!atomic_load(&second_has_forked)) {
-    // In a futex wait, the second thread either waits for the mutex, or joins the worker. Before it joins, it sets
-    // `second_is_inside`. So the flag shows which of the two waits it is, if the flag is read after the system call.
+    // If the second thread is in a futex wait, it waits for the mutex or joins the worker. The thread sets
+    // `second_is_inside` before it joins. So this line reads the system call first, and then the flag. The flag shows
+    // which of the two waits it is.
     if (call_of(atomic_load(&second_tid)) == SYS_futex && !atomic_load(&second_is_inside)) return;
     sched_yield();
   }

@@ -1,5 +1,5 @@
-// Mechanism: none. A worker holds a normal mutex when main calls fork(). The library's handlers do what POSIX advises:
-//            the prepare handler waits for the mutex and locks it, the parent handler and the child handler unlock it.
+// Mechanism: none. A worker holds a normal mutex when main calls fork(). The library's handlers do what POSIX advises.
+//            The prepare handler waits for the mutex and locks it. The parent handler and the child handler unlock it.
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning.
 // Fix:       none needed.

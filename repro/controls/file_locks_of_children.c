@@ -1,9 +1,11 @@
 // Mechanism: none. Main forks while it holds a file lock. All of the children are correct, or do no harm:
-//            One execs, and one closes the file.
-//            One unlocks the file, but nobody wrote to it under the lock.
-//            One writes to another file, and then unlocks the locked file, to which its parent has written meanwhile.
-//            One has the inherited lock, writes to the file after its parent has closed it, and releases the lock.
-//            One takes the lock for itself, and one opens the file anew.
+//            One execs.
+//            One closes the file.
+//            One unlocks the file, but no process wrote to the file under the lock.
+//            One writes to another file, and then unlocks the locked file. Only its parent wrote to the locked file.
+//            One inherits the lock. The parent closes the file. Then the child writes to the file and unlocks the file.
+//            One takes the lock for itself, after its parent has released the lock.
+//            One opens the file anew, and takes the lock after its parent has released the lock.
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning.
 // Fix:       none needed.

@@ -1,6 +1,6 @@
-// Mechanism: none. The constructor of a function's static variable forks, in a process with another thread. The child
-//            is in the middle of the initialisation, as its parent is. The child's thread is a copy of the thread that
-//            initialises the variable, so it finishes the initialisation.
+// Mechanism: none. The constructor of a function's static variable forks, in a process with another thread. Parent and
+//            child are both in the middle of the initialisation. The child's only thread is a copy of the thread that
+//            initialises the variable. So the child finishes its initialisation.
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning.
 // Fix:       none needed.

@@ -1,6 +1,6 @@
-// Mechanism: none. A forked child lost a thread, and waits on futexes. All of these waits end: one has a deadline, one
-//            is on a word that the child shares with its parent, one is ended by a thread of the child, and one finds
-//            that the value has changed already.
+// Mechanism: none. A forked child lost a thread, and waits on futexes. All of these waits end. One wait has a deadline.
+//            One wait expects another value than the futex has, so it returns at once. The parent ends the wait on a
+//            futex that it shares with the child. A thread of the child ends the last wait.
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning.
 // Fix:       none needed.

@@ -1,4 +1,4 @@
-# Mechanism: a process holds a lock of multiprocessing while it waits for the end of a child, which needs that lock.
+# Mechanism: a process holds a lock of multiprocessing while it waits for the end of a child. The child needs that lock.
 # To blame:  the join while the lock is held.
 # User sees: join() never returns, and the child sleeps in acquire().
 # Fix:       release the lock before join().

@@ -2,7 +2,7 @@
 //            signals. Then main waits, without checking whether the result is there already.
 // To blame:  the wait without a check of the state.
 // User sees: now and then the program stops in pthread_cond_wait(). The thread that signalled has ended.
-// Fix:       wait in a loop that checks the state, which is set under the same mutex.
+// Fix:       wait in a loop that checks the state. Set the state under the same mutex.
 // Repaired:  main checks the state before it waits.
 //
 // EXPECT-BARE: hang

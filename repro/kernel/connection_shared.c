@@ -1,9 +1,9 @@
-// Mechanism: main connects to a server, asks it a question, and forks. The child asks over the same connection, then
-//            main, then the child again. The server takes both processes for one client. Each answer goes to the
-//            process that reads first.
+// Mechanism: main connects to a server, asks the server a question, and forks. The child asks over the same connection.
+//            Then main asks, and then the child asks again. The server takes both processes for one client. Each answer
+//            goes to the process that reads first.
 //            -DFAREWELL: the child asks nothing, but sends the protocol's message for the end of the session. After
 //                        that message the server does not answer main any more.
-// To blame:  the fork with an open connection, which both sides go on to use.
+// To blame:  the fork with an open connection. Both processes go on to use the connection.
 // User sees: answers to questions of another process, protocol errors, "server closed the connection unexpectedly".
 // Fix:       connect after the fork, each process for itself.
 // Repaired:  each process has a connection of its own.
@@ -41,7 +41,7 @@
 #include "../baton.h"
 
 // A question has two bytes: who asks, and the number of the question in the session, as the asking process counts it.
-// The answer has the same two bytes, but its number is the server's count of questions on the connection.
+// An answer has two bytes, too: who asked, and the number of the question on the connection, as the server counts it.
 struct question {
   char who;
   char number;
@@ -66,7 +66,7 @@ static struct sockaddr_in start_server(pid_t* server) {
   if (getsockname(listener, (struct sockaddr*)&address, &bytes) != 0) abort();
   *server = fork();
   if (*server == 0) {
-    // The server serves one client until its session ends, then the next.
+    // The server serves one client at a time, until that client's session ends.
     for (;;) serve_one(accept(listener, NULL, NULL));
   }
   close(listener);

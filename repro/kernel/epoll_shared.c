@@ -1,11 +1,12 @@
 // Mechanism: main watches the reading end of a pipe by epoll and forks. The child cleans up what it has inherited, and
-//            removes the pipe from the epoll instance. Both sides share one epoll instance, so main gets no more events
-//            for its pipe.
+//            removes the pipe from the epoll instance. Both processes share one epoll instance. So main gets no more
+//            events for its pipe.
 //            -DWAITING: main already sleeps in epoll_wait() when the child removes the pipe. Another pipe wakes main.
 // To blame:  EPOLL_CTL_DEL in the child. In most programs the child makes this call by closing an event loop that it
 //            inherited.
 // User sees: after a child was forked, an event loop misses the events of one descriptor, or all events.
-// Fix:       the child closes the epoll descriptor, which does not change the instance, and makes one of its own.
+// Fix:       the child closes the epoll descriptor, and makes an instance of its own. Closing the descriptor does not
+//            change the inherited instance.
 // Repaired:  the child closes the epoll descriptor.
 //            These variants must be silent, too:
 //            own:     the child adds an interest of its own to the inherited instance, and removes it again.

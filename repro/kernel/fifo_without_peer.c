@@ -1,4 +1,4 @@
-// Mechanism: a process opens a FIFO for reading. Its child should open it for writing, but ends before that.
+// Mechanism: a process opens a FIFO for reading. Its child should open the FIFO for writing, but ends before that.
 //            -DREMOVED: the child lives on, but the name of the FIFO is removed before any process opens it for
 //                       writing.
 //            -DSERVICE: no process has ended. The process waits for its first client.

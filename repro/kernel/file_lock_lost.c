@@ -1,5 +1,6 @@
-// Mechanism: main locks a file by fcntl() and forks a worker. The worker writes to the file and unlocks it. But the
-//            lock belongs to the process that took it. So the worker never has it, and its unlock has no effect.
+// Mechanism: main locks a file by fcntl() and forks a worker. The worker writes to the file and unlocks the file. But
+//            the lock belongs to main alone, which took the lock. So the worker never has the lock, and its unlock has
+//            no effect.
 //            -DLOCKF:   the same by lockf().
 // To blame:  the fork: locks of fcntl() are not inherited.
 // User sees: now and then two workers write to the file at the same time.

@@ -33,7 +33,7 @@ union argument {
   struct semid_ds* about;
 };
 
-// Removes sets that earlier runs have left behind, because they were killed while they hung.
+// A run that is killed while it hangs leaves its set behind. This function removes the sets of such earlier runs.
 static void remove_stale_sets(void) {
   struct semid_ds about;
   union argument into = {.about = &about};

@@ -121,8 +121,9 @@ static void touch_sem_open(void) {
   if (made == SEM_FAILED) abort();
 }
 
-// popen() holds its lock while it walks the list of the streams of earlier calls. For each of them it adds an action to
-// posix_spawn that closes the stream in the new process. The ninth action makes the table of actions grow.
+// popen() holds its lock while it walks the list of the streams of earlier calls. For each of these streams, popen()
+// adds an action for posix_spawn, which closes the stream in the new process. The ninth action makes the table of
+// actions grow.
 static void fill_popen_list(void) {
   for (int i = 0; i < 8; ++i) {
     if (popen(":", "w") == NULL) abort();

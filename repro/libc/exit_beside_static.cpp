@@ -1,6 +1,6 @@
-// Mechanism: a thread uses static variables with destructors for the first time when main forks. The compiler's code
+// Mechanism: while main forks, a thread uses static variables with destructors for the first time. The compiler's code
 //            registers each destructor. libc locks its list of exit handlers while the list grows. The child inherits
-//            that lock in its taken state, and exit() waits for it.
+//            that lock in its taken state, and exit() waits for that lock.
 // To blame:  exit() in a forked child of a process with threads.
 // User sees: the child does not end, at 0 % CPU. Its stack ends in exit(), without any handler.
 // Fix:       call _exit() in a forked child that does not exec.

@@ -1,5 +1,6 @@
-// Mechanism: the destructor of a worker object asks a thread to stop, and waits for its answer. The object is static.
-//            So a forked child that calls exit() runs the destructor, too, but has no thread that could answer.
+// Mechanism: the destructor of a worker object asks a thread to stop, and waits for the thread's answer. The object is
+//            static. So a forked child that calls exit() runs the destructor, too. But the child has no thread that
+//            could answer.
 // To blame:  exit() in the child. The exit handlers were written for the process that made the threads.
 // User sees: a child that has done its work and does not end. The parent waits for the child.
 // Fix:       call _exit() in forked children.

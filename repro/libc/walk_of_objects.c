@@ -1,5 +1,6 @@
-// Mechanism: a thread is inside of a callback of dl_iterate_phdr(), which runs while the lock of the loader's list of
-//            objects is held. The child walks that list, too. fork() resets the loader's other locks, but not this one.
+// Mechanism: a thread is inside of a callback of dl_iterate_phdr(). While the callback runs, the thread holds the lock
+//            of the loader's list of objects. The child walks that list, too. fork() resets the loader's other locks,
+//            but not this one.
 // To blame:  the fork in a process with threads. Profilers, crash handlers and garbage collectors walk that list.
 // User sees: a child that hangs in dl_iterate_phdr() or in dlopen(), or where its profiler starts.
 // Fix:       let the callback only copy the data, and do the work after the walk. Or exec in the child.

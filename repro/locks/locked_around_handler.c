@@ -42,7 +42,7 @@ static void on_signal(int number) {
 static void* worker_main(void* unused) {
   pthread_setname_np(pthread_self(), "worker");
   // These calls leave old entries in the shim's list of held locks. An old entry has the same frame as the lock of
-  // list_mutex below. The shim must not take an old entry for that of list_mutex.
+  // list_mutex below. The shim must not take an old entry for the entry of list_mutex.
   pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER, second = PTHREAD_MUTEX_INITIALIZER;
   pthread_mutex_lock(&first);
   pthread_mutex_lock(&second);

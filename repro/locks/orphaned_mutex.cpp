@@ -1,6 +1,6 @@
 // Mechanism: a worker thread holds queue_mutex while main forks. The child has the locked mutex, but not the worker.
 // To blame:  the fork, in a process with a thread that holds locks. The line that hangs is correct.
-// User sees: the child stops in its first use of the queue, at 0 % CPU; the parent waits for the child.
+// User sees: the child stops in its first use of the queue, at 0 % CPU. The parent waits for the child.
 // Fix:       fork before the worker starts, or exec in the child, or hold queue_mutex across the fork (pthread_atfork).
 // Repaired:  the worker has unlocked the mutex before the fork.
 //

@@ -1,5 +1,5 @@
 // Mechanism: a worker thread has locked a std::recursive_mutex twice while main forks. The child cannot lock the mutex.
-// To blame:  the fork, in a process with a thread that holds locks. That the mutex is recursive does not help.
+// To blame:  the fork, in a process with a thread that holds locks. A recursive mutex does not prevent the hang.
 // User sees: the child stops in log_line(), the function that every part of the program calls.
 // Fix:       fork before the worker starts, or exec in the child, or re-initialise the mutex in a child handler.
 // Repaired:  the worker has unlocked the mutex before the fork.

@@ -1,5 +1,5 @@
-// Mechanism: a semaphore with the initial value 1 is used as a lock. A worker thread has taken it while main forks. In
-//            the child the value of the semaphore stays 0.
+// Mechanism: a semaphore with the initial value 1 is used as a lock. A worker thread holds this lock while main forks.
+//            In the child the value of the semaphore stays 0.
 // To blame:  the fork, in a process with another thread that holds locks. The memory of a semaphore records no owner.
 // User sees: the child stops in sem_wait() with a count of 0. The locks of CPython up to 3.12 look the same.
 // Fix:       fork before the worker starts, or exec in the child, or re-initialise the semaphore in a child handler.

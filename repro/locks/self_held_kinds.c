@@ -1,7 +1,7 @@
 // Mechanism: the forking thread holds a lock that records its owner by thread id, while another thread waits for the
 //            lock. Each variant has another kind of lock. The child's thread has another id, so it cannot release the
-//            lock. libc refuses to unlock a mutex. It does not refuse to unlock a rwlock, but this corrupts the rwlock.
-//            When the child then takes the lock again, it waits for ever.
+//            lock. libc refuses to unlock a mutex. libc does not refuse to unlock a rwlock, but the unlock corrupts the
+//            rwlock. When the child then takes the lock again, the child waits for ever.
 // To blame:  a lock that checks its owner, held across a fork.
 // User sees: the child stops in a lock that it seems to have released.
 // Fix:       re-initialise the lock in the child, or use a normal mutex.
@@ -45,8 +45,8 @@ static void make(void) { make_mutex_of_kind(&state_lock); }
 #define take() pthread_mutex_lock(&state_lock)
 #define attempt() pthread_mutex_trylock(&state_lock)
 #define give() pthread_mutex_unlock(&state_lock)
-// In a robust or priority-inheriting mutex the lock word holds the owner's id, and its highest bit means that a thread
-// waits. In other mutexes the value 2 means that a thread waits.
+// In a robust or priority-inheriting mutex the lock word holds the owner's id. The highest bit of this word means that
+// a thread waits. In other mutexes the value 2 means that a thread waits.
 static int is_awaited(void) {
   const unsigned word = (unsigned)__atomic_load_n(&state_lock.__data.__lock, __ATOMIC_SEQ_CST);
   return word == 2 || (word & 0x80000000U) != 0;

@@ -1,4 +1,4 @@
-// Mechanism: none. MPI and forks in a correct order.
+// Mechanism: none. The program uses MPI and fork() in a correct order.
 //            -DFINALISED: the fork comes after MPI_Finalize.
 //            -DBEFORE:  the fork comes before MPI_Init, and each process initialises MPI for itself.
 //            -DEXEC:    the child execs.

@@ -1,5 +1,5 @@
-// Mechanism: the first thread of a team of two forks inside of a parallel region. The child is one thread of that team,
-//            and waits at the region's end for the other one.
+// Mechanism: the first thread of a team of two forks inside of a parallel region. The child has only this thread, and
+//            waits for the other thread at the region's end.
 // To blame:  fork() inside of a region. No OpenMP runtime and no cure can help then.
 // User sees: the child stops at the closing brace of the region, at 0 % CPU.
 // Fix:       fork outside of the region, or call _exit() or exec in the child before the region ends.

@@ -1,6 +1,6 @@
-// Mechanism: a region inside of a region: each thread of the outer team makes a team of its own. fork() copies
-//            libgomp's record of the forking thread's outer team, but not the team's worker. The child's outer region
-//            waits for that worker.
+// Mechanism: a parallel region contains another one. Each thread of the outer team makes a team of its own. fork()
+//            copies libgomp's record of the outer team, but not the outer team's worker. The child's outer region waits
+//            for that worker.
 // To blame:  fork() after a parallel region of libgomp in the same thread.
 // User sees: the child stops in its first region, at 0 % CPU.
 // Fix:       call omp_pause_resource_all(omp_pause_hard) before the fork, or fork first.

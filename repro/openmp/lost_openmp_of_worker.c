@@ -1,5 +1,5 @@
-// Mechanism: a thread that is not the first one starts a region and forks. What libgomp stores about a pool belongs to
-//            the thread that made the pool, here the worker.
+// Mechanism: a thread that is not the first one starts a region and forks. In libgomp, a pool belongs to the thread
+//            that made the pool. Here this thread is the worker.
 // To blame:  fork() after a parallel region of libgomp in the same thread.
 // User sees: the child stops in its first region, at 0 % CPU. The first thread of the parent waits in pthread_join().
 // Fix:       fork in a thread that has no team of its own.

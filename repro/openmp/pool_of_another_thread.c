@@ -1,5 +1,5 @@
-// Mechanism: none. libgomp keeps a pool for each thread. A worker thread has a pool, which does not affect the thread
-//            that forks. That thread's regions, in parent and child, get teams of their own.
+// Mechanism: none. libgomp keeps a pool for each thread. A worker thread has a pool. Main forks, and does not use that
+//            pool. In parent and child, main's regions get teams of their own.
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning.
 // Fix:       none needed.

@@ -1,5 +1,5 @@
-// Mechanism: TBB started a worker for a loop of the parent. The child has no worker. A loop of the child would run on
-//            its only thread, but a task that the child enqueues for a worker is never run.
+// Mechanism: TBB started a worker for a loop of the parent. The child has no worker. TBB could run a loop of the child
+//            on the child's only thread. But if the child enqueues a task for a worker, TBB never runs the task.
 // To blame:  the fork after TBB had started its workers.
 // User sees: the child stops where it waits for the task, at 0 % CPU.
 // Fix:       call tbb::finalize() before fork(), or exec in the child.

@@ -1,6 +1,6 @@
-# Mechanism: a thread holds a threading.Lock while main forks: the lock stays taken in the child.
+# Mechanism: a thread holds a threading.Lock while main forks. The lock stays taken in the child.
 # To blame:  os.fork() in a process with threads.
-# User sees: the child stops at its first `with lock`, the parent in waitpid().
+# User sees: the child stops at its first `with lock`. The parent stops in waitpid().
 # Fix:       use spawn or forkserver (start_methods.py), or a handler of os.register_at_fork() that waits for the holder
 #            before the fork.
 # Repaired:  os.register_at_fork() takes the lock before the fork and releases it on both sides.

@@ -1,6 +1,6 @@
-// Mechanism: none. A program with threads, one of which holds a lock for ever, starts other programs in all the ways
-//            that suspend the caller until the child execs: vfork() and exec, posix_spawn(), system(), popen(). In
-//            every second vfork() the exec fails.
+// Mechanism: none. A program has two threads. One of them holds a lock for ever. The program starts other programs in
+//            all the ways that suspend the caller until the child execs: vfork() and exec, posix_spawn(), system(),
+//            popen(). After every second vfork() the exec fails.
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning.
 // Fix:       none needed.

@@ -159,8 +159,8 @@ class Barrier:
                     raise BrokenBarrierError
                 time.sleep(0.001)
         except BaseException:
-            # This party does not complete its wait, so the other parties would wait in vain. So the barrier is broken,
-            # unless this party has been let through already.
+            # If this party has not been let through, it does not complete its wait, and the other parties would wait in
+            # vain. In this case this party breaks the barrier.
             if places and self._words[PLACES + places[0]] == WAITS and (self._lock.held_here() or self._lock.acquire(timeout=PATIENCE)):
                 self._give_up(places[0])
             raise
