@@ -4,8 +4,9 @@ which only prints the stacks of one process after the other. The commands take t
 conditions. The figures are medians.
 
 Root runs this program. The examined processes belong to the user "nobody". The lines are:
-  root      root runs `why`. The process that reads has given up its user, and another process opens files for it
-  user      the user of the processes runs `why`. A child process reads
+  root      root runs `why`. A child of `why` reads the examined processes. This child has given up its user. Another
+            process of `why` opens files for the child
+  user      the user of the examined processes runs `why`. A child of `why` reads the examined processes
   no child  the same, but fork() fails in `why`. So `why` reads in its own process
   eu-stack  root runs eu-stack
 

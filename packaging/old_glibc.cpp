@@ -79,7 +79,8 @@ int lstat(const char* path, struct stat* about) noexcept {
   return static_cast<int>(syscall(SYS_newfstatat, AT_FDCWD, path, about, AT_SYMLINK_NOFOLLOW));
 }
 
-// New in glibc 2.32. It says whether libstdc++ may count references without atomic instructions. Here it never may.
+// New in glibc 2.32. This variable says whether libstdc++ may count references without atomic instructions. Here the
+// variable is always 0, so libstdc++ uses atomic instructions.
 char __libc_single_threaded = 0;
 
 // New in glibc 2.36.

@@ -91,7 +91,7 @@ class Barrier:
         self._end_all(BROKEN)
 
     def _give_up(self, place):
-        """Breaks the barrier, unless the wait of the waiter in this place has ended already."""
+        """If the waiter in this place still waits, breaks the barrier. If its wait has ended already, does nothing."""
         if self._words[PLACES + place] == WAITS:
             self._words[PLACES + place] = BROKEN
             self._break()

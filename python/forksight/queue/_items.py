@@ -120,8 +120,9 @@ def write_table(target, places, table, pickled):
 
 
 def read(view, copy=False):
-    """Returns the object of a message. Its arrays are views of `view`, unless they are small or `copy` is true. A message without
-    the prefix comes from put_bytes() or a program in another language. It is returned as a memoryview of its bytes."""
+    """Returns the object of a message. If the arrays of the object are small, or `copy` is true, the arrays are copies.
+    Otherwise the arrays are views of `view`. A message without the prefix comes from put_bytes() or a program in
+    another language. Such a message is returned as a memoryview of its bytes."""
     if view.nbytes < FIRST or bytes(view[:4]) != MAGIC:
         return memoryview(bytearray(view)) if copy else view
     _, count, table, pickled = PREFIX.unpack_from(view)

@@ -117,8 +117,8 @@ class Segment:
 
     A lock belongs to the open file description. The kernel releases the lock when nothing refers to the description any
     more. The locks of this process must be released when it ends, however it ends. So no other process may refer to the
-    description. A mapping refers to a description, too, and a forked child inherits it. So the mapping uses another
-    description of the memfd, and a forked child first replaces the inherited description by one of its own."""
+    description. A mapping refers to a description, too, and a forked child inherits the mapping. So the mapping uses
+    another description of the memfd. A forked child first replaces the inherited description by one of its own."""
 
     def __init__(self, size, name="forksight-shared", descriptor=None):
         """Makes a new memfd of `size` bytes, or uses the memfd of `descriptor`. That memfd must have at least `size` bytes, and

@@ -19,7 +19,7 @@ from ._kernel import (F_OFD_SETLK, F_UNLCK, F_WRLCK, PAGE, Segment, check_lock_e
 SLICE = 0.04  # seconds that a waiter sleeps at most before it tries again
 MASK = 0xffffffff
 # The words of a lock. SERIAL grows with each release, and waiters sleep on it. WAITING is 1 if somebody may sleep.
-# OWNER is the process id of the holder. A release sets OWNER to 0. If the holder dies, OWNER still has its id.
+# OWNER is the process id of the holder. A release sets OWNER to 0. If the holder dies, OWNER keeps the holder's id.
 SERIAL, WAITING, OWNER = range(3)
 LOCK_WORDS = 4
 
@@ -222,7 +222,7 @@ class Event:
 class Value:
     """A ctypes object in shared memory with a Lock, as multiprocessing.Value. `value` acquires the lock for each read
     and each write. If the new value depends on the old value, put `with value.get_lock():` around the read and the
-    write. After get_lock().acquire(), get_lock().abandoned is not None if a process ended while it held the lock."""
+    write. If a process ended while it held the lock, get_lock().abandoned is not None after get_lock().acquire()."""
 
     def __init__(self, typecode_or_type, *args, lock=True):
         kind = typecode_to_type.get(typecode_or_type, typecode_or_type)

@@ -12,7 +12,7 @@ _memmove.restype, _memmove.argtypes = c_void_p, [c_void_p, c_void_p, c_size_t]
 
 
 class _Buffer(ctypes.Structure):
-    """Py_buffer, which is part of the stable interface since Python 3.11 and has been the same since 3.0."""
+    """CPython's Py_buffer. It belongs to the stable interface since Python 3.11. Its fields are the same since 3.0."""
     _fields_ = [("buf", c_void_p), ("obj", c_void_p), ("len", c_ssize_t), ("itemsize", c_ssize_t), ("readonly", c_int), ("ndim", c_int),
                 ("format", c_char_p), ("shape", c_void_p), ("strides", c_void_p), ("suboffsets", c_void_p), ("internal", c_void_p)]
 

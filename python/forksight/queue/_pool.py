@@ -56,8 +56,9 @@ class WorkerKilled(Exception):
 
 
 class RemoteError(Exception):
-    """Replaces an exception of a task if that exception cannot be pickled. A RemoteError also says that a result cannot
-    be pickled. Its text has the class and the text of the original exception. Its cause is a RemoteTraceback."""
+    """Replaces an exception of a task if that exception cannot be pickled. If the result of a task cannot be pickled,
+    the task also fails with a RemoteError. The text of a RemoteError has the class and the text of the original
+    exception. The cause of a RemoteError is a RemoteTraceback."""
 
 
 class RemoteTraceback(Exception):
@@ -208,7 +209,7 @@ class _Job:
 
 
 class AsyncResult:
-    """What apply_async(), map_async() and starmap_async() return."""
+    """The result of apply_async(), map_async() and starmap_async()."""
 
     def __init__(self, job):
         self._job = job
@@ -251,8 +252,8 @@ class _Single(_Job):
 
 
 class _Iterator:
-    """What imap() and imap_unordered() return. If a task has failed, next() raises the exception of the task in place
-    of its result. The call of next() after that returns the result of the following task."""
+    """The iterator that imap() and imap_unordered() return. If a task has failed, next() raises the exception of the
+    task in place of its result. The call of next() after that returns the result of the following task."""
 
     def __init__(self, job, is_ordered):
         self._job, self._is_ordered, self._next = job, is_ordered, 0
@@ -375,7 +376,7 @@ class _Worker:
                 os.close(number)
 
     def stop_sending(self):
-        """Closes the pipe for tasks, if nothing is left to send. The worker ends when it has done the tasks that it
+        """If nothing is left to send, closes the pipe for tasks. The worker ends when it has done the tasks that it
         has."""
         self.is_retiring = True
         if self.task_end is not None and not self.to_send:
@@ -666,8 +667,8 @@ class Pool:
         return not self._waiting and not self._streams and all(worker.chunk is None for worker in self._workers)
 
     def _retire(self):
-        """Closes the pipes for tasks. Returns True if all workers have ended, or if GRACE is over, so that the workers
-        that are left must be killed."""
+        """Closes the pipes for tasks. Returns True if all workers have ended, or if GRACE is over. If GRACE is over,
+        the workers that are left must be killed."""
         now = time.monotonic()
         for worker in self._workers:
             worker.stop_sending()

@@ -94,8 +94,8 @@ class _Message:
 
 
 class _ParkedMessage(_Message):
-    """A message of get_parked(), or an empty place for one. At the end of this object the message is parked again,
-    unless another function was appended to `ends`."""
+    """A message of get_parked(), or an empty place for one. At the end of this object the last function in `ends` gets
+    the message. At first this function is _park_again()."""
 
     __slots__ = ("ends",)
 
@@ -220,7 +220,7 @@ class Queue:
     "fail" or "drop_oldest". With `keep_open=False`, get() raises Closed or ProducerDied if the last producer has gone,
     and put() raises NoConsumer if the last consumer has gone. With `keep_open=True`, the handle that made the queue
     counts as a producer and as a consumer. So get() and put() wait for other processes as long as this handle lives.
-    The default is True, but False if `expected_producers`, `expected_consumers` or `grace` is given.
+    If `expected_producers`, `expected_consumers` or `grace` is given, the default is False. Otherwise it is True.
     `expected_producers` is how many handles will send in all, and `expected_consumers` is how many will receive in all.
     Closed, ProducerDied and NoConsumer are raised only after so many handles have ended, or after shutdown(), or if the
     process that made the queue has died while its handle was neither a producer nor a consumer. When the last producer
@@ -600,7 +600,8 @@ class _Wait:
             future.set_result(None)
 
     def _keep(self, own):
-        """Parks a message that came too late for its coroutine, unless the handle was closed. The next call returns it."""
+        """If the handle was not closed, parks a message that came too late for its coroutine. The next call returns
+        this message."""
         for message in own or ():
             if message.cell.out.value and self.queue._handle is message.handle:
                 self.queue._parked.appendleft(message)

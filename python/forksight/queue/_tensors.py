@@ -1,5 +1,5 @@
-"""Turns a tensor of any library into bytes and a shape, and turns these into a tensor again. It uses DLPack. Only tensors in the
-memory of the host are handled."""
+"""Turns a tensor of any library into bytes and a shape, and turns bytes and a shape into a tensor again. This module
+uses DLPack. It handles only tensors in the memory of the host."""
 import ctypes
 import sys
 from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint8, c_uint16, c_uint64, c_void_p
