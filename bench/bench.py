@@ -155,8 +155,9 @@ def parse():
 
 
 def name_for_preload(path, links):
-    """Returns the path. If the path has a blank, a colon or "$", returns the path of a link to it instead: in LD_PRELOAD, a
-    blank and a colon end a path, and the loader replaces "$LIB"."""
+    """Returns a path that LD_PRELOAD can name. In LD_PRELOAD, a blank and a colon end a path, and the loader replaces
+    "$LIB". If `path` has a blank, a colon or "$", makes a link to it in the folder `links`, and returns the path of the
+    link. Otherwise returns `path` itself."""
     if path is None or not set(path) & set(" :$"):
         return path
     link = Path(links, f"{len(os.listdir(links))}-{os.path.basename(path)}")

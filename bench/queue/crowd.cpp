@@ -91,7 +91,7 @@ int kill_one(std::vector<Member>& all, const Crowd& crowd) {
   all.erase(victim);
   for (Member& one : all) one.at_kill = one.moved->done.load();
   const auto start = clock::now();
-  // The trial counts as hung unless all other processes continue.
+  // If one of the other processes does not continue, the trial counts as hung.
   const bool hangs = !becomes_true(kHangTime, [&] { return std::ranges::all_of(all, &Member::has_moved); });
   const double took = std::chrono::duration<double, std::milli>(clock::now() - start).count();
   end(all);

@@ -168,8 +168,8 @@ class Plugin:
     def in_child(self):
         self.allow_watcher()
         try:
-            # The child gives up the plugin's signal handler: a handler could end any wait, so no hang of the child
-            # could be proven.
+            # The child gives up the plugin's signal handler. A handler could end any wait. So with a handler, no hang
+            # of the child could be proven.
             signal.signal(self.signal, signal.SIG_DFL)
         except ValueError:
             pass

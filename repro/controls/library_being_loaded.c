@@ -1,6 +1,6 @@
-// Mechanism: none. A thread is inside of dlopen(): the library's constructor runs, under the loader's lock. The child
-//            loads a library itself, looks up a symbol and allocates memory. fork() resets this lock of the loader, and
-//            malloc's locks. So none of these calls blocks, and the child ends at once.
+// Mechanism: none. A thread is inside of dlopen(). The library's constructor runs while the thread holds a lock of the
+//            loader. The child loads a library itself, looks up a symbol and allocates memory. fork() resets this lock
+//            of the loader, and malloc's locks. So none of these calls blocks, and the child ends at once.
 //            The loader has another lock, which dl_iterate_phdr() takes. fork() does not reset that lock. The case
 //            walk_of_objects shows a hang in that lock.
 // Repaired:  the constructor has returned before the fork.

@@ -1,8 +1,8 @@
-// Mechanism: none. A correct prefork server. The workers share the listening socket. Each worker closes the epoll
-//            instance of its parent, and makes one of its own, whose descriptor gets the same number. Before a worker
-//            ends, it removes its descriptors from its own instance. Main has an event loop of its own. Main is also
-//            the client: it connects to the workers, and leaves each connection to a child. The child ends the session.
-//            Main closes its own descriptor of the connection.
+// Mechanism: none. Main is a correct prefork server. The workers share the listening socket. Each worker closes the
+//            descriptor of its parent's epoll instance, and makes an instance of its own. The descriptor of the new
+//            instance gets the same number. Before a worker ends, it removes its descriptors from its own instance.
+//            Main has an event loop of its own. Main is also the client. Main connects to the workers, and leaves each
+//            connection to a child. The child ends the session. Main closes its own descriptor of the connection.
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning.
 // Fix:       none needed.

@@ -1,6 +1,6 @@
-// Mechanism: none. Main forks while another thread takes SIGTERM by sigwait(). All of the children are correct: one
-//            unblocks the signal and dies of it, one takes it later, one reads it from a signalfd, one execs, and one
-//            gets no signal.
+// Mechanism: none. Main forks while another thread takes SIGTERM by sigwait(). All of the children are correct. One
+//            unblocks the signal, and the signal kills this child. One takes the signal later. One reads the signal
+//            from a signalfd. One execs. One gets no signal.
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning.
 // Fix:       none needed.

@@ -1,6 +1,6 @@
-// Mechanism: none. Main forks while a timer is armed. All of the children are correct: one execs, one gets the timer's
-//            signal from its parent, one waits with a deadline, one waits for either of two signals, one pauses until
-//            it is killed, and one has a timer of its own.
+// Mechanism: none. Main forks while a timer is armed. All of the children are correct. One execs. One gets the timer's
+//            signal from its parent. One waits with a deadline. One waits for either of two signals. One pauses until
+//            its parent kills it. One has a timer of its own.
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning.
 // Fix:       none needed.

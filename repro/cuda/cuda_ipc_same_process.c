@@ -2,7 +2,7 @@
 //            process that sent it.
 // To blame:  the open. A handle is for other processes. This process already has the pointer to the memory.
 // User sees: cuIpcOpenMemHandle returns 201 (invalid context), although the contexts of the program are valid.
-// Fix:       compare the sender's pid with that of the calling process. If they are equal, use the pointer.
+// Fix:       compare the sender's pid with the pid of the calling process. If the pids are equal, use the pointer.
 // Repaired:  the program uses the pointer.
 //
 // EXPECT-BARE: error

@@ -171,8 +171,9 @@ CUresult cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t bytes) {
   return CUDA_SUCCESS;
 }
 
-// The only kernel of this driver: it multiplies each of the ten numbers of its launch by a factor of its own, adds the
-// products, and stores the sum where parameters[0] points. So a test sees that each number arrived in its place.
+// Runs the only kernel of this driver. The kernel multiplies each of the ten numbers of its launch by another factor.
+// It adds the products, and stores the sum where parameters[0] points. So the sum shows a test whether each number
+// arrived in its place.
 CUresult cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                         unsigned block_y, unsigned block_z, unsigned shared_bytes, void* stream, void** parameters,
                         void** extra) {

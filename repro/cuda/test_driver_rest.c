@@ -1,4 +1,4 @@
-// The test driver's other entry points: those that the shim watches and that test_driver.c does not define. They only
+// This file defines the entry points that the shim watches and that test_driver.c does not define. These functions only
 // store the words of their arguments, so that a test sees that each argument arrived. They return 0, or 3 (not
 // initialised).
 #include <stdint.h>

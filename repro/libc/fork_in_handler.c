@@ -1,7 +1,6 @@
 // Mechanism: a signal comes while main is inside of localtime(), which holds libc's lock of the time zone. The handler
-//            forks, and the child calls localtime(), which waits for that lock. The interrupted call holds the lock,
-//            but that call is an outer frame of the child's own stack: the call cannot go on before the handler
-//            returns.
+//            forks. The child calls localtime(), too, and waits for that lock. The interrupted call holds the lock.
+//            This call is an outer frame of the child's own stack, so it cannot go on before the handler returns.
 // To blame:  the fork in the signal handler.
 // User sees: a crash reporter or a watchdog whose child hangs.
 // Fix:       let the handler only set a flag, and fork outside of the handler.

@@ -1,4 +1,4 @@
-// The test library's other entry points: those that the shim watches and that test_mpi.c does not define. They only
+// This file defines the entry points that the shim watches and that test_mpi.c does not define. These functions only
 // store the words of their arguments, so that a test sees that each argument arrived.
 #include <stdint.h>
 

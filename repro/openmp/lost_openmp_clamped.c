@@ -1,5 +1,5 @@
-// Mechanism: the parent runs a region of four threads, so its libgomp pool has workers. Then it sets the number of
-//            threads to one, as a protection, and forks. A region of the child asks for four threads by a clause.
+// Mechanism: the parent runs a region of four threads, so its libgomp pool has workers. Then the parent sets the number
+//            of threads to one, as a protection, and forks. A region of the child asks for four threads by a clause.
 //            libgomp waits for the workers of the parent's pool, but fork() did not copy these workers.
 // To blame:  omp_set_num_threads(1) as a protection. A num_threads() clause overrides this setting.
 // User sees: one region of the child hangs, at 0 % CPU. The regions without a num_threads() clause end normally.

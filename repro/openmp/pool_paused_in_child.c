@@ -1,5 +1,6 @@
 // Mechanism: a child handler of fork() ends the OpenMP pool by omp_pause_resource_all(), so that the child can build a
-//            new one. libgomp waits in that call until the pool's threads have ended, and the child has none of them.
+//            new one. In that call libgomp waits for the end of the pool's threads. The child does not have these
+//            threads.
 // To blame:  the handler. The same call works before the fork, but not after it.
 // User sees: fork() does not return in the child, at 0 % CPU. The parent waits for the child.
 // Fix:       pause the pool in the prepare handler, which runs in the parent before the fork.

@@ -3,7 +3,7 @@
 // To blame:  nobody. Variant "region": the child starts a region, so fork() after a parallel region is to blame.
 // User sees: nothing, and must not see a warning. The child's own thread-local variables have the values that the
 //            parent set.
-// Fix:       none needed. Variant "region": omp_pause_resource_all(omp_pause_hard) before the fork.
+// Fix:       none needed. Variant "region": call omp_pause_resource_all(omp_pause_hard) before the fork.
 //
 // EXPECT-BARE: ok
 // EXPECT-NONE

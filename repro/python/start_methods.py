@@ -1,6 +1,7 @@
 # Mechanism: a thread holds a lock while main starts a worker. Without a variant multiprocessing forks the worker, which
-#            inherits the lock in its taken state. In the variants the worker does not inherit the lock: the worker is
-#            started by spawn or forkserver, or forked before the thread is started, or is another program.
+#            inherits the lock in its taken state. In the variants the worker does not inherit the taken lock. The
+#            variants "spawn" and "forkserver" use another start method. In the variant "before", main forks the worker
+#            before it starts the thread. In the variant "subprocess", the worker is another program.
 # To blame:  the start method fork.
 # User sees: without a variant, the child stops at `with lock`. With a variant, the user sees nothing, and no warning.
 # Fix:       use one of the variants.

@@ -2,8 +2,8 @@
 //            worker's handle waits until all items are sent. The parent waits for the worker's end before it receives
 //            anything.
 // To blame:  the parent, which joins the worker before it has drained the queue. CPython's documentation warns of this.
-// User sees: a worker that has done its work and does not end. inspect() shows that it waits for a buffer, and that the
-//            queue has no consumer.
+// User sees: a worker that has done its work and does not end. inspect() shows that the worker waits for a buffer, and
+//            that the queue has no consumer.
 // Fix:       receive first, then wait for the worker.
 // Repaired:  the parent receives first.
 //

@@ -3,8 +3,8 @@
 //            waits for a free buffer.
 // To blame:  the process that stopped the consumer. The consumer may go on at any time. If its buffers were given to
 //            other processes, the consumer would read corrupted data.
-// User sees: the producer's acquire() ends at its deadline. The error names the holder of the buffers: its pid, that it
-//            is alive, its state T, and for how long it has held them.
+// User sees: the producer's acquire() ends at its deadline. The error names the pid of the process that holds the
+//            buffers. It also says that this process is alive, its state T, and for how long it has held the buffers.
 // Fix:       let the consumer go on (SIGCONT). Or end it: its buffers are then free within 50 ms.
 // Repaired:  the consumer is killed, and the same call gets a buffer.
 //
