@@ -1,5 +1,5 @@
 // A case uses batons to force an order of events: one thread waits for a baton, and another one passes it. A baton is a
-// pipe. Nothing here uses a lock: a lock could become a part of a case's defect, or look like a defect to forksight.
+// pipe. A baton uses no lock. A lock could become a part of a case's defect, or look like a defect to forksight.
 #pragma once
 
 #include <linux/futex.h>

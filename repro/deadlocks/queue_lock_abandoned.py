@@ -1,5 +1,5 @@
-# Mechanism: a process takes a semaphore of multiprocessing and ends without posting it. A worker does the same if it is
-#            killed while it holds the lock of a queue.
+# Mechanism: a process takes a semaphore of multiprocessing and ends without posting it. If a worker is killed while it
+#            holds the lock of a queue, the effect is the same.
 # To blame:  the end of that process. A semaphore does not record which process took it.
 # User sees: all other processes wait for the queue for ever.
 # Fix:       let workers end by themselves, and do not kill them. ProcessPoolExecutor notices a worker that was killed.

@@ -1,7 +1,8 @@
 // Mechanism: another thread holds a mutex at the fork. Each variant has another kind of mutex.
 //            errorcheck, adaptive: the child hangs.
 //            robust: the child hangs. It does not get EOWNERDEAD, because the owner lives on in the parent.
-//            pi:     the mutex inherits priorities. The kernel finds no owner in the child, so libc aborts the child.
+//            pi:     the mutex is priority-inheriting. The kernel finds no owner in the child, so libc aborts the
+//                    child.
 //            c11:    the mutex is an mtx_t.
 // To blame:  the fork, in a process with a thread that holds locks.
 // User sees: the child stops in a lock, or is aborted: "The futex facility returned an unexpected error code."
