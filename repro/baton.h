@@ -1,5 +1,6 @@
 // A case uses batons to force an order of events: one thread waits for a baton, and another one passes it. A baton is a
-// pipe. A baton uses no lock. A lock could become a part of a case's defect, or look like a defect to forksight.
+// pipe. Nothing in this file uses a lock. A lock could become a part of a case's defect, or look like a defect to
+// forksight.
 #pragma once
 
 #include <linux/futex.h>
