@@ -42,6 +42,9 @@ inline constexpr std::uint64_t kMaxFileWorkBytes = std::uint64_t{256} << 20U;
 inline constexpr std::size_t kMaxCostlyFiles = 6;
 // File systems that do not answer and are left out. With more such file systems, the command gives up.
 inline constexpr std::size_t kMaxDeadPlaces = 4;
+// How much processor time the work on the descriptors of all processes may take, at one look at a process tree. `why`
+// has this time for all its looks together. After that, nothing is proven about waits for descriptors.
+inline constexpr std::chrono::milliseconds kLongestDescriptorReading{5000};
 // How long `run` waits until it knows which libc a process has. Without the answer, `run` proves less.
 inline constexpr std::chrono::seconds kLongestLibcReading{10};
 // How long `run` examines what the threads of an idle job wait for. Without the answer, the waits are not shown.

@@ -32,6 +32,7 @@ enum class Wish : std::uint32_t {
   // The texts of the links in /proc/PID/fd, from the descriptor `number` on, as many as fit into a reply. For each
   // link: the descriptor, a blank, the text, a NUL. After the last link of the folder: one more NUL.
   kLinks,
+  kLinkStatus,  // what lstat(2) says about a link of /proc/PID/fd: a struct stat. Its rights show how the file is open
   // The contents of /proc/PID/task/TID/syscall for the threads of /proc/PID/task, from the thread `number` on, as many
   // as fit into a reply. For each thread: its id, a blank, 0 (read), 1 (gone) or 2 (refused), a blank, the text, a NUL.
   // After the last thread: one more NUL.

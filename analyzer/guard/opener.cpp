@@ -140,8 +140,9 @@ Reply give_links(const std::string& folder, std::int32_t first) {
     return refuse(listed.outcome == proc::ReadOutcome::kRefused ? EACCES : ENOENT);
   }
   Reply reply;
+  const proc::LinkReader reader(folder);
   for (auto fd = std::ranges::lower_bound(listed.numbers, first); fd != listed.numbers.end(); ++fd) {
-    const auto text = proc::read_link(fmt::format("{}/{}", folder, *fd));
+    const auto text = reader.read(*fd);
     if (!text) continue;
     if (!add_line(reply, fmt::format("{} {}", *fd, *text))) return reply;
   }
@@ -160,6 +161,15 @@ Reply give_calls(const std::string& folder, std::int32_t first) {
     if (!add_line(reply, fmt::format("{} {} {}", *tid, outcome, call.text))) return reply;
   }
   add_line(reply, "");
+  return reply;
+}
+
+Reply give_link_status(const std::string& path) {
+  if (!is_descriptor_entry(entry_of(path))) return refuse();
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) return refuse(errno);
+  Reply reply;
+  reply.bytes.assign(reinterpret_cast<const char*>(&status), sizeof status);
   return reply;
 }
 
@@ -251,6 +261,7 @@ Reply grant_if_readable(const Request& request) {
     case Wish::kEntry: return give_entry(request.path);
     case Wish::kLink: return give_link(request.path);
     case Wish::kLinks: return give_links(request.path, request.number);
+    case Wish::kLinkStatus: return give_link_status(request.path);
     case Wish::kCalls: return give_calls(request.path, request.number);
     case Wish::kSocket: return give(files::Descriptor(proc::open_diagnosis_of(request.number)));
   }
@@ -279,7 +290,8 @@ bool reads_process(const Request& request) {
     case Wish::kFolder:
     case Wish::kStatus:
     case Wish::kLink:
-    case Wish::kLinks: return false;
+    case Wish::kLinks:
+    case Wish::kLinkStatus: return false;
   }
   return true;
 }
@@ -295,6 +307,9 @@ bool answer(int socket, std::span<const Request> requests, bool examines_process
   files::ReplyMessage message;
   message.add(reply_to(requests.front()));
   for (const Request& request : requests.subspan(1)) {
+    // A reply with many texts takes long to make. If the message has little room left, the reply would not fit.
+    constexpr std::size_t kMostOfFull = files::kMaxReplyBytes / 2;
+    if (message.bytes().size() > kMostOfFull) break;
     Reply reply = reply_to(request);
     if (!message.has_room_for(reply)) break;
     message.add(std::move(reply));

@@ -109,7 +109,7 @@ class Look {
     supervisor_.set_own_signals(options_.own_signals);
     supervisor_.poll_at_any_age(Clock::now());
     look_for_spinning();
-    for (int again = 0; again < kFurtherLooks && is_undecided(); ++again) {
+    for (int again = 0; again < kFurtherLooks && is_undecided() && !supervisor_.tables().is_cut(); ++again) {
       std::this_thread::sleep_for(kSpinPace);
       supervisor_.poll_at_any_age(Clock::now());
     }
@@ -300,7 +300,8 @@ class Look {
         rounds_.insert_or_assign(some[i], std::move(*round));
       }
     }
-    watch::find_waits(reader_, waiters, supervisor_.tree());
+    supervisor_.tables().forget_if_cheap();
+    watch::find_waits(reader_, waiters, supervisor_.tree(), supervisor_.tables());
     for (watch::Waiter& waiter : waiters) waits_[waiter.pid].push_back(std::move(waiter.wait));
   }
 

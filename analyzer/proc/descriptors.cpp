@@ -10,20 +10,16 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 
 #include "files/dead_places.hpp"
-#include "proc/batches.hpp"
 #include "proc/proc_fs.hpp"
 
 namespace forksight::proc {
 namespace {
 
-constexpr std::string_view kEventfdLink = "anon_inode:[eventfd]";
 constexpr std::string_view kTimerfdLink = "anon_inode:[timerfd]";
-constexpr std::string_view kEventfdName = "eventfd:";
 
 std::string link_path(std::int32_t tid, std::int32_t fd) { return proc_path(tid, fmt::format("fd/{}", fd)); }
 ReadText read_fdinfo(std::int32_t tid, std::int32_t fd) {
@@ -39,39 +35,6 @@ std::optional<int> parse_flags(std::string_view fdinfo) {
   const auto [stop, error] = std::from_chars(field->data(), field->data() + field->size(), flags, 8);
   if (error != std::errc{} || stop != field->data() + field->size()) return std::nullopt;
   return static_cast<int>(flags);
-}
-
-std::string eventfd_name(std::string_view fdinfo) {
-  const auto id = find_field(fdinfo, "eventfd-id");
-  return id ? std::string(kEventfdName) + std::string(*id) : std::string();
-}
-
-// `first`: the index in `holders` of the first holder that belongs to this process.
-void collect_holders(std::int32_t pid, std::int32_t tid, std::vector<Link> links,
-                     const std::set<std::string>& objects, bool wants_eventfds, std::size_t first,
-                     std::vector<Holder>& holders) {
-  for (auto& [fd, link] : links) {
-    const bool is_eventfd = wants_eventfds && link == kEventfdLink;
-    if (!is_eventfd && !objects.contains(link)) continue;
-    const std::string fdinfo = read_fdinfo(tid, fd).text;
-    if (is_eventfd) {
-      link = eventfd_name(fdinfo);
-      if (!objects.contains(link)) continue;
-    }
-    Holder holder{std::move(link), pid, tid, fd, false, false};
-    // A descriptor whose mode cannot be read counts as open for reading and writing. So its process stays among the
-    // possible wakers.
-    const int mode = parse_flags(fdinfo).value_or(O_RDWR) & O_ACCMODE;
-    holder.reads = mode != O_WRONLY;
-    holder.writes = mode != O_RDONLY;
-    // If a thread gets a descriptor table of its own, the new table is at first a copy of the old one. A descriptor
-    // that is only such a copy is left out.
-    const auto is_copy = [&, fd = fd](const Holder& other) {
-      return other.pid == pid && other.fd == fd && other.object == holder.object &&
-             is_same_file(other.tid, fd, tid, fd).value_or(false);
-    };
-    if (std::ranges::none_of(std::span(holders).subspan(first), is_copy)) holders.push_back(std::move(holder));
-  }
 }
 
 template <class T>
@@ -94,6 +57,11 @@ bool is_timer_armed(std::string_view fdinfo) {
 }
 
 }  // namespace
+
+std::string name_eventfd(std::string_view fdinfo) {
+  const auto id = find_field(fdinfo, "eventfd-id");
+  return id ? std::string(kEventfdName) + std::string(*id) : std::string();
+}
 
 std::optional<bool> is_same_file(std::int32_t tid, std::int32_t fd, std::int32_t other_tid, std::int32_t other_fd) {
   const long order = ::syscall(SYS_kcmp, tid, other_tid, KCMP_FILE, fd, other_fd);
@@ -122,7 +90,7 @@ Object find_object(std::int32_t tid, std::int32_t fd) {
   if (const auto pipe = parse_pipe_link(*link)) return of_inode(ObjectKind::kPipe, *pipe, std::move(*link));
   if (const auto socket = parse_socket_link(*link)) return of_inode(ObjectKind::kSocket, *socket, std::move(*link));
   if (*link == kEventfdLink) {
-    std::string name = eventfd_name(read_fdinfo(tid, fd).text);
+    std::string name = name_eventfd(read_fdinfo(tid, fd).text);
     return name.empty() ? Object{} : Object{ObjectKind::kEventfd, std::move(name), 0};
   }
   if (*link == kTimerfdLink) {
@@ -138,91 +106,7 @@ Object find_object(std::int32_t tid, std::int32_t fd) {
   return {is_fifo && status.st_nlink == 0 ? ObjectKind::kFifo : ObjectKind::kOther, std::move(*link), 0};
 }
 
-std::vector<Descriptor> list_descriptors(std::int32_t pid) {
-  std::vector<Descriptor> all;
-  for (const std::int32_t tid : find_tables(pid)) {
-    for (const std::int32_t fd : list_numbers(proc_path(tid, "fd")).numbers) all.push_back({tid, fd});
-  }
-  return all;
-}
-
-namespace {
-
-struct Table {
-  std::size_t process = 0;  // index into the pids of read_tables()
-  std::int32_t tid = 0;     // a thread that has the table
-  ListedLinks links;
-};
-
-// Reads all descriptor tables of these processes, in the order of the processes.
-std::vector<Table> read_tables(std::span<const std::int32_t> pids) {
-  std::vector<Table> tables;
-  std::vector<std::string> folders;
-  for (std::size_t process = 0; process < pids.size(); ++process) {
-    for (const std::int32_t tid : find_tables(pids[process])) {
-      tables.push_back({process, tid, {}});
-      folders.push_back(proc_path(tid, "fd"));
-    }
-  }
-  std::vector<ListedLinks> links = read_links(folders);
-  for (std::size_t at = 0; at < tables.size(); ++at) tables[at].links = std::move(links[at]);
-  return tables;
-}
-
-}  // namespace
-
-std::vector<DescriptorLink> list_links(std::int32_t pid) {
-  return std::move(list_links(std::span(&pid, 1)).front());
-}
-
-std::vector<std::vector<DescriptorLink>> list_links(std::span<const std::int32_t> pids) {
-  std::vector<std::vector<DescriptorLink>> all(pids.size());
-  for (Table& table : read_tables(pids)) {
-    for (auto& [fd, text] : table.links.links) all[table.process].push_back({table.tid, fd, std::move(text)});
-  }
-  return all;
-}
-
-std::vector<Holder> find_holders(const std::set<std::string>& objects, const std::set<std::int32_t>& must_read,
-                                 std::set<std::int32_t>& refused) {
-  std::vector<Holder> holders;
-  if (objects.empty()) return holders;
-  const auto first_eventfd = objects.lower_bound(std::string(kEventfdName));
-  const bool wants_eventfds = first_eventfd != objects.end() && first_eventfd->starts_with(kEventfdName);
-  const std::vector<std::int32_t> pids = list_numbers("/proc").numbers;
-  for (const auto some : in_batches(std::span(pids), kReadTogether)) {
-    std::size_t process = some.size();
-    std::size_t first = 0;
-    for (Table& table : read_tables(some)) {
-      const std::int32_t pid = some[table.process];
-      if (table.process != process) first = holders.size();
-      process = table.process;
-      const bool is_refused = table.links.outcome == ReadOutcome::kRefused;
-      if (is_refused && must_read.contains(pid) && !has_ended(pid)) refused.insert(pid);
-      collect_holders(pid, table.tid, std::move(table.links.links), objects, wants_eventfds, first, holders);
-    }
-  }
-  return holders;
-}
-
-std::set<std::string> find_sockets_with_descriptors(const std::set<std::int32_t>& pids) {
-  std::set<std::string> found;
-  for (const std::int32_t pid : pids) {
-    for (auto& [tid, fd, link] : list_links(pid)) {
-      if (!parse_socket_link(link)) continue;
-      const std::string fdinfo = read_fdinfo(tid, fd).text;
-      const auto waiting = find_field(fdinfo, "scm_fds");
-      if (waiting && *waiting != "0") found.insert(std::move(link));
-    }
-  }
-  return found;
-}
-
-bool has_signalling_descriptor(std::int32_t pid) {
-  return std::ranges::any_of(list_descriptors(pid), [](const Descriptor& one) {
-    return (parse_flags(read_fdinfo(one.tid, one.fd).text).value_or(0) & O_ASYNC) != 0;
-  });
-}
+bool is_signalling(std::string_view fdinfo) { return (parse_flags(fdinfo).value_or(0) & O_ASYNC) != 0; }
 
 std::optional<std::vector<EpollEntry>> parse_epoll(std::string_view fdinfo) {
   std::vector<EpollEntry> entries;

@@ -1,13 +1,9 @@
-// Tells which object a descriptor refers to (an end of a pipe, a socket, an eventfd, an open file), and which processes
-// have other descriptors of that object. A scan reads the descriptors of every process that forksight may read. A scan
-// is expensive: it needs a readlink for each descriptor. So forksight makes a scan only if everything else about a
-// process says that the process is stuck. It makes only one scan for all objects in question.
+// Tells which object a descriptor refers to: an end of a pipe, a socket, an eventfd, an open file. descriptor_tables.hpp
+// tells which processes have other descriptors of that object.
 #pragma once
 
 #include <cstdint>
 #include <optional>
-#include <set>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,19 +38,6 @@ struct Descriptor {
   std::int32_t tid = 0;  // a living thread that has this descriptor
   std::int32_t fd = 0;
 };
-// Returns the descriptors of all tables of the process.
-std::vector<Descriptor> list_descriptors(std::int32_t pid);
-
-struct DescriptorLink {
-  std::int32_t tid = 0;  // a living thread that has the descriptor
-  std::int32_t fd = 0;
-  std::string text;  // of the link /proc/TID/fd/FD
-};
-// Returns the links of the descriptors of all tables of the process, without those links that cannot be read.
-std::vector<DescriptorLink> list_links(std::int32_t pid);
-// Does the same for several processes, and returns the links of each.
-std::vector<std::vector<DescriptorLink>> list_links(std::span<const std::int32_t> pids);
-
 // Returns the object to which descriptor `fd` refers. `tid`: a living thread that has the descriptor.
 Object find_object(std::int32_t tid, std::int32_t fd);
 
@@ -71,18 +54,13 @@ struct Holder {
   bool writes = false;
 };
 
-// Finds all descriptors of these objects. Leaves out processes whose descriptors forksight may not read. If such a
-// process is among `must_read`, its pid is added to `refused`.
-std::vector<Holder> find_holders(const std::set<std::string>& objects, const std::set<std::int32_t>& must_read,
-                                 std::set<std::int32_t>& refused);
+// True if the descriptor sends a signal when it becomes ready (O_ASYNC). Pure.
+bool is_signalling(std::string_view fdinfo);
 
-// Finds the UNIX sockets of these processes whose queue contains a message with descriptors. Returns names such as
-// "socket:[17]". The process that receives such a message gets the descriptors. /proc does not show which descriptors
-// these are.
-std::set<std::string> find_sockets_with_descriptors(const std::set<std::int32_t>& pids);
-
-// True if some descriptor of the process sends a signal when it becomes ready (O_ASYNC).
-bool has_signalling_descriptor(std::int32_t pid);
+inline constexpr std::string_view kEventfdLink = "anon_inode:[eventfd]";
+inline constexpr std::string_view kEventfdName = "eventfd:";
+// Returns Object::name of an eventfd; "" if `fdinfo` does not show its number. Pure.
+std::string name_eventfd(std::string_view fdinfo);
 
 // One descriptor that an epoll instance watches, from a "tfd:" line of fdinfo.
 struct EpollEntry {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "files/dead_places.hpp"
-#include "proc/descriptors.hpp"
+#include "proc/descriptor_tables.hpp"
 #include "proc/proc_fs.hpp"
 
 namespace forksight::proc {
@@ -34,16 +34,6 @@ ReadText read_maps(std::int32_t pid) {
   return read_file(proc_path(find_living_thread(pid), "maps"), kMaxMaps);
 }
 
-bool is_ring(const DescriptorLink& one) { return one.text.find(kRing) != std::string::npos; }
-
-// True if the descriptor belongs to a device that may write to an eventfd.
-bool is_device(const DescriptorLink& one) {
-  if (!one.text.starts_with('/')) return false;
-  struct stat status {};
-  return files::stat_living(proc_path(one.tid, "fd/" + std::to_string(one.fd)), status) == 0 &&
-         S_ISCHR(status.st_mode) && !is_plain(status.st_rdev);
-}
-
 template <class Test>
 bool any_line(std::string_view text, const Test& test) {
   for (std::size_t start = 0; start < text.size();) {
@@ -55,6 +45,14 @@ bool any_line(std::string_view text, const Test& test) {
 }
 
 }  // namespace
+
+bool is_ring_link(std::string_view link) { return link.find(kRing) != std::string_view::npos; }
+
+bool is_writing_device(const Descriptor& one) {
+  struct stat status {};
+  return files::stat_living(proc_path(one.tid, "fd/" + std::to_string(one.fd)), status) == 0 &&
+         S_ISCHR(status.st_mode) && !is_plain(status.st_rdev);
+}
 
 bool may_anonymous_file_write(std::string_view link) {
   if (!link.starts_with(kAnonymous)) return false;
@@ -84,19 +82,16 @@ KernelWork work_of_mappings(std::string_view maps) {
   return {any_line(maps, names_ring), any_line(maps, names_writer)};
 }
 
-bool may_use_ring(std::int32_t pid) {
+bool may_use_ring(std::int32_t pid, DescriptorTables& tables) {
   const ReadText maps = read_maps(pid);
-  return maps.outcome == ReadOutcome::kRefused || work_of_mappings(maps.text).has_ring ||
-         std::ranges::any_of(list_links(pid), is_ring);
+  return maps.outcome == ReadOutcome::kRefused || work_of_mappings(maps.text).has_ring || tables.may_have_ring(pid);
 }
 
-bool may_let_kernel_write_to_eventfd(std::int32_t pid) {
+bool may_let_kernel_write_to_eventfd(std::int32_t pid, DescriptorTables& tables) {
   const ReadText maps = read_maps(pid);
   const KernelWork mapped = work_of_mappings(maps.text);
   return maps.outcome == ReadOutcome::kRefused || mapped.has_ring || mapped.may_write_to_eventfd ||
-         std::ranges::any_of(list_links(pid), [](const DescriptorLink& one) {
-           return is_ring(one) || may_anonymous_file_write(one.text) || is_device(one);
-         });
+         tables.may_have_writer_to_eventfds(pid);
 }
 
 bool lists_memory_groups_of_version_1(std::string_view cgroups) {

@@ -7,14 +7,23 @@
 #include <cstdint>
 #include <string_view>
 
+#include "proc/descriptors.hpp"
+
 namespace forksight::proc {
+
+class DescriptorTables;
 
 // True if the process has an io_uring: the kernel may read, write or close any file for the process. Also true if the
 // process may not be examined.
-bool may_use_ring(std::int32_t pid);
+bool may_use_ring(std::int32_t pid, DescriptorTables& tables);
 // True if the process has an io_uring, asynchronous I/O, or a device: the kernel may write to an eventfd for the
 // process. Also true if the process may not be examined. This calls stat() for each file that the process has open.
-bool may_let_kernel_write_to_eventfd(std::int32_t pid);
+bool may_let_kernel_write_to_eventfd(std::int32_t pid, DescriptorTables& tables);
+
+// True for the text of a link /proc/PID/fd/N of an io_uring. Pure.
+bool is_ring_link(std::string_view link);
+// True if the descriptor belongs to a device that may write to an eventfd.
+bool is_writing_device(const Descriptor& one);
 
 // The work that the text of /proc/PID/maps shows. An object stays open for as long as it is mapped, even without a
 // descriptor.

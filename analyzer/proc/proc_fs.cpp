@@ -11,6 +11,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <functional>
+#include <iterator>
 #include <limits>
 #include <mutex>
 
@@ -19,6 +21,8 @@
 
 namespace forksight::proc {
 namespace {
+
+constexpr std::size_t kMostOfFile = std::size_t{64} << 10U;  // of a small file
 
 std::mutex g_failure_mutex;
 std::string g_failure;  // the first failure
@@ -67,13 +71,10 @@ int open_entry(const std::string& path) {
   return reply.file.release();
 }
 
-ReadText read_file(const std::string& path, std::size_t limit) {
+namespace {
+
+ReadText read_opened(const std::string& path, int fd, std::size_t limit) {
   ReadText result;
-  const int fd = open_entry(path);
-  if (fd < 0) {
-    result.outcome = outcome_of(path, errno);
-    return result;
-  }
   result.outcome = ReadOutcome::kOk;
   std::array<char, 4096> buffer;
   while (result.text.size() < limit) {
@@ -88,7 +89,16 @@ ReadText read_file(const std::string& path, std::size_t limit) {
     result.text.append(buffer.data(), static_cast<std::size_t>(got));
     if (static_cast<std::size_t>(got) < wanted && is_single_record(path)) break;
   }
-  ::close(fd);
+  return result;
+}
+
+}  // namespace
+
+ReadText read_file(const std::string& path, std::size_t limit) {
+  const files::Descriptor file(open_entry(path));
+  if (file) return read_opened(path, file.get(), limit);
+  ReadText result;
+  result.outcome = outcome_of(path, errno);
   return result;
 }
 
@@ -103,6 +113,21 @@ std::optional<std::string> read_link(const std::string& path) {
   if (length < 0) note_failure(path, errno);
   if (length < 0 || static_cast<std::size_t>(length) >= buffer.size()) return std::nullopt;
   return std::string(buffer.data(), static_cast<std::size_t>(length));
+}
+
+LinkReader::LinkReader(std::string folder)
+    : folder_(std::move(folder)), opened_(::open(folder_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)) {}
+
+std::optional<std::string> LinkReader::read(std::int32_t number) const {
+  std::array<char, 4096> buffer;
+  if (opened_) {
+    const std::string name = std::to_string(number);
+    const ssize_t length = ::readlinkat(opened_.get(), name.c_str(), buffer.data(), buffer.size());
+    if (length >= 0 && static_cast<std::size_t>(length) < buffer.size())
+      return std::string(buffer.data(), static_cast<std::size_t>(length));
+    if (length < 0 && errno == ENOENT) return std::nullopt;
+  }
+  return read_link(fmt::format("{}/{}", folder_, number));
 }
 
 namespace {
@@ -147,16 +172,23 @@ class ReceivedTexts {
   bool is_refused_ = false;
 };
 
-// Asks the process behind files::ask_opener() for the numbered texts (kLinks or kCalls) of these folders. Returns
-// nullopt for each folder that this process refuses.
-std::vector<std::optional<std::vector<Link>>> ask_for_texts(files::Wish wish, std::span<const std::string> folders) {
+// Asks the process behind files::ask_opener() for the numbered texts (kLinks or kCalls) of these folders: for as many of
+// each folder as it sends in its first reply.
+std::vector<ReceivedTexts> ask_for_first_texts(files::Wish wish, std::span<const std::string> folders) {
   std::vector<files::Request> requests;
   for (const std::string& folder : folders) requests.push_back({.wish = wish, .path = folder});
   const std::vector<files::Reply> replies = files::ask_opener(requests);
+  std::vector<ReceivedTexts> all(folders.size());
+  for (std::size_t at = 0; at < folders.size(); ++at) all[at].add(folders[at], replies[at]);
+  return all;
+}
+
+// Asks for all texts of these folders. Returns nullopt for each folder that the other process refuses.
+std::vector<std::optional<std::vector<Link>>> ask_for_texts(files::Wish wish, std::span<const std::string> folders) {
+  std::vector<ReceivedTexts> first = ask_for_first_texts(wish, folders);
   std::vector<std::optional<std::vector<Link>>> all;
   for (std::size_t at = 0; at < folders.size(); ++at) {
-    ReceivedTexts texts;
-    texts.add(folders[at], replies[at]);
+    ReceivedTexts& texts = first[at];
     while (!texts.is_complete()) texts.add(folders[at], files::ask_opener(wish, folders[at], texts.first()));
     all.push_back(texts.take());
   }
@@ -165,32 +197,105 @@ std::vector<std::optional<std::vector<Link>>> ask_for_texts(files::Wish wish, st
 
 }  // namespace
 
-std::vector<ListedLinks> read_links(std::span<const std::string> folders) {
-  std::vector<std::string> closed;  // folders that only the process behind files::ask_opener() can read
-  if (files::has_opener()) {
-    const auto is_closed = [](const std::string& folder) { return ::access(folder.c_str(), X_OK) != 0; };
-    std::ranges::copy_if(folders, std::back_inserter(closed), is_closed);
-  }
-  std::vector<std::optional<std::vector<Link>>> received = ask_for_texts(files::Wish::kLinks, closed);
-  std::vector<ListedLinks> all;
-  for (std::size_t asked = 0; const std::string& folder : folders) {
-    if (asked < closed.size() && folder == closed[asked]) {
-      if (auto& links = received[asked++]) {
-        all.push_back({ReadOutcome::kOk, std::move(*links)});
-        continue;
-      }
-    }
-    const ListedNumbers listed = list_numbers(folder);
-    ListedLinks& links = all.emplace_back(listed.outcome, std::vector<Link>());
-    for (const std::int32_t number : listed.numbers) {
-      if (auto text = read_link(fmt::format("{}/{}", folder, number)))
-        links.links.push_back({number, std::move(*text)});
-    }
+namespace {
+
+bool goes_on_always() { return true; }
+
+// Asks the process behind files::ask_opener() for the links of these folders. Returns nullopt for each folder that this
+// process refuses.
+std::vector<std::optional<ListedLinks>> ask_for_links(std::span<const std::string> folders,
+                                                      const std::function<bool()>& goes_on) {
+  std::vector<std::optional<ListedLinks>> all;
+  std::vector<ReceivedTexts> first = ask_for_first_texts(files::Wish::kLinks, folders);
+  for (std::size_t at = 0; at < folders.size(); ++at) {
+    ReceivedTexts& texts = first[at];
+    while (!texts.is_complete() && goes_on())
+      texts.add(folders[at], files::ask_opener(files::Wish::kLinks, folders[at], texts.first()));
+    const bool is_cut = !texts.is_complete();
+    auto links = texts.take();
+    all.push_back(links ? std::optional(ListedLinks{ReadOutcome::kOk, is_cut, std::move(*links)}) : std::nullopt);
   }
   return all;
 }
 
-ListedLinks read_links(const std::string& folder) { return std::move(read_links(std::span(&folder, 1)).front()); }
+ListedLinks read_links_itself(const std::string& folder, const std::function<bool()>& goes_on) {
+  constexpr std::size_t kAtATime = 64;  // links that are read between two calls of `goes_on`
+  const ListedNumbers listed = list_numbers(folder);
+  ListedLinks links{listed.outcome, false, {}};
+  if (listed.numbers.empty()) return links;
+  const LinkReader reader(folder);
+  for (std::size_t at = 0; at < listed.numbers.size(); ++at) {
+    links.is_cut = at % kAtATime == kAtATime - 1 && !goes_on();
+    if (links.is_cut) break;
+    if (auto text = reader.read(listed.numbers[at])) links.links.push_back({listed.numbers[at], std::move(*text)});
+  }
+  return links;
+}
+
+}  // namespace
+
+void read_links(std::span<const std::string> folders, const std::function<bool()>& goes_on,
+                const std::function<void(ListedLinks)>& use) {
+  constexpr std::size_t kFolders = 16;  // folders that are read together
+  for (std::size_t start = 0; start < folders.size(); start += kFolders) {
+    const auto some = folders.subspan(start, std::min(kFolders, folders.size() - start));
+    if (!goes_on()) {
+      for (std::size_t at = 0; at < some.size(); ++at) use({ReadOutcome::kOk, true, {}});
+      continue;
+    }
+    std::vector<std::string> closed;  // folders that only the process behind files::ask_opener() can read
+    if (files::has_opener()) {
+      const auto is_closed = [](const std::string& folder) { return ::access(folder.c_str(), X_OK) != 0; };
+      std::ranges::copy_if(some, std::back_inserter(closed), is_closed);
+    }
+    std::vector<std::optional<ListedLinks>> received = ask_for_links(closed, goes_on);
+    for (std::size_t asked = 0; const std::string& folder : some) {
+      auto links = asked < closed.size() && folder == closed[asked] ? std::move(received[asked++]) : std::nullopt;
+      use(links ? std::move(*links) : read_links_itself(folder, goes_on));
+    }
+  }
+}
+
+ListedLinks read_links(const std::string& folder) {
+  ListedLinks links;
+  read_links(std::span(&folder, 1), goes_on_always, [&](ListedLinks read) { links = std::move(read); });
+  return links;
+}
+
+namespace {
+
+std::vector<files::Reply> ask_about(files::Wish wish, std::span<const std::string> paths) {
+  std::vector<files::Request> requests;
+  if (files::has_opener()) {
+    for (const std::string& path : paths) requests.push_back({.wish = wish, .path = path});
+  }
+  return files::ask_opener(requests);
+}
+
+}  // namespace
+
+std::vector<ReadText> read_files(std::span<const std::string> paths) {
+  const std::vector<files::Reply> replies = ask_about(files::Wish::kEntry, paths);
+  std::vector<ReadText> texts;
+  for (std::size_t at = 0; at < paths.size(); ++at) {
+    const bool is_open = !replies.empty() && replies[at].file;
+    texts.push_back(is_open ? read_opened(paths[at], replies[at].file.get(), kMostOfFile) : read_file(paths[at]));
+  }
+  return texts;
+}
+
+std::vector<unsigned> read_link_modes(std::span<const std::string> paths) {
+  const std::vector<files::Reply> replies = ask_about(files::Wish::kLinkStatus, paths);
+  std::vector<unsigned> modes;
+  for (std::size_t at = 0; at < paths.size(); ++at) {
+    struct stat status {};
+    const bool is_told = !replies.empty() && replies[at].bytes.size() == sizeof status;
+    if (is_told) std::memcpy(&status, replies[at].bytes.data(), sizeof status);
+    const bool is_read = is_told || ::lstat(paths[at].c_str(), &status) == 0;
+    modes.push_back(is_read ? status.st_mode : 0);
+  }
+  return modes;
+}
 
 std::vector<std::vector<ReadText>> read_calls(std::span<const ThreadsOf> processes) {
   std::vector<std::string> folders;

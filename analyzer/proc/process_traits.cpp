@@ -9,6 +9,7 @@
 #include <string>
 
 #include "files/open_file.hpp"
+#include "proc/kernel_work.hpp"
 #include "proc/proc_fs.hpp"
 #include "proc/proc_text.hpp"
 
@@ -50,11 +51,8 @@ files::Owner owner_of(std::int32_t tid) {
   return owner;
 }
 
-bool has_io_uring(const std::vector<Mapping>& mappings, const std::vector<DescriptorLink>& links) {
-  // An io_uring may be mapped while no descriptor is open, or open while it is not mapped.
-  const auto names_ring = [](const std::string& text) { return text.find("[io_uring]") != std::string::npos; };
-  return std::ranges::any_of(mappings, names_ring, &Mapping::path) ||
-         std::ranges::any_of(links, names_ring, &DescriptorLink::text);
+bool has_io_uring(const std::vector<Mapping>& mappings) {
+  return std::ranges::any_of(mappings, is_ring_link, &Mapping::path);
 }
 
 bool has_libc(const std::vector<Mapping>& mappings) {

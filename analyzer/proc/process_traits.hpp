@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "files/open_file.hpp"
-#include "proc/descriptors.hpp"
 #include "proc/mappings.hpp"
 
 namespace forksight::proc {
@@ -19,8 +18,8 @@ std::optional<bool> runs_x86_64(std::int32_t tid);
 // Returns the user with whose rights the process opens files; "nobody" if this user cannot be read.
 files::Owner owner_of(std::int32_t tid);
 
-// True if a process with these mappings and descriptors has an io_uring.
-bool has_io_uring(const std::vector<Mapping>& mappings, const std::vector<DescriptorLink>& links);
+// True if a process with these mappings has an io_uring. It may also have one of which only a descriptor is left.
+bool has_io_uring(const std::vector<Mapping>& mappings);
 
 // True if glibc is mapped as a shared library. Other thread libraries may use signals 32 and 33 in another way.
 bool has_libc(const std::vector<Mapping>& mappings);

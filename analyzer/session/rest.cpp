@@ -64,7 +64,8 @@ model::Model look_at_waits(const files::Reader& reader, const watch::Tree& tree)
       if (!round->threads[at].ended()) waiters.push_back({pid, round->threads[at], {}});
     }
   }
-  watch::find_waits(reader, waiters, tree);
+  proc::DescriptorTables tables;
+  watch::find_waits(reader, waiters, tree, tables);
   for (watch::Waiter& waiter : waiters) model.processes[ids.at(waiter.pid)].waits.push_back(std::move(waiter.wait));
   return model;
 }

@@ -105,13 +105,13 @@ struct Plan {
 
 class Search {
  public:
-  Search(const files::Reader& reader, std::vector<Waiter>& waiters, const Tree& tree)
-      : reader_(reader), waiters_(waiters), tree_(tree) {}
+  Search(const files::Reader& reader, std::vector<Waiter>& waiters, const Tree& tree, proc::DescriptorTables& tables)
+      : reader_(reader), waiters_(waiters), tree_(tree), tables_(tables) {}
 
   void run() {
     plan_all();
-    std::set<std::int32_t> refused;
-    for (proc::Holder& holder : proc::find_holders(wanted_, {}, refused)) {
+    if (!wanted_.empty()) tables_.read_all({});
+    for (proc::Holder& holder : tables_.find_holders(wanted_)) {
       std::string object = holder.object;
       holders_[std::move(object)].push_back(std::move(holder));
     }
@@ -151,7 +151,7 @@ class Search {
     const auto slept = proc::idle_time(waiter.pid, thread.tid);
     if (slept) waiter.wait.for_ms = static_cast<std::uint64_t>(slept->count());
     if (!is_asleep && target.kind != proc::WaitClass::kTraced) return plan;
-    waiter.wait.target = describe_target(reader_, waiter.pid, thread, facts);
+    waiter.wait.target = describe_target(reader_, tables_, waiter.pid, thread, facts);
     note_object(waiter);
     return plan;
   }
@@ -283,7 +283,7 @@ class Search {
 
   void plan_lock(const Waiter& waiter, Plan& plan, WaitFacts& facts) {
     if (proc::classify(waiter.thread).kind != proc::WaitClass::kFileLock) return;
-    if (!wakers_) wakers_.emplace();
+    if (!wakers_) wakers_.emplace(tables_);
     if (wakers_->find(waiter.pid, waiter.thread, tree_, true, facts) == WakerFinder::Answer::kNeedsScan) {
       wakers_->scan(tree_);
       facts.wakers.clear();
@@ -536,6 +536,7 @@ class Search {
   const files::Reader& reader_;
   std::vector<Waiter>& waiters_;
   const Tree& tree_;
+  proc::DescriptorTables& tables_;
   std::vector<Plan> plans_;
   std::set<std::string> wanted_;
   std::map<std::string, std::vector<proc::Holder>> holders_;
@@ -557,8 +558,9 @@ class Search {
 
 }  // namespace
 
-void find_waits(const files::Reader& reader, std::vector<Waiter>& waiters, const Tree& tree) {
-  Search(reader, waiters, tree).run();
+void find_waits(const files::Reader& reader, std::vector<Waiter>& waiters, const Tree& tree,
+                proc::DescriptorTables& tables) {
+  Search(reader, waiters, tree, tables).run();
 }
 
 std::vector<model::Zombie> find_zombies(std::int32_t pid) {

@@ -11,6 +11,7 @@
 
 #include "files/reader.hpp"
 #include "model/model.hpp"
+#include "proc/descriptor_tables.hpp"
 #include "proc/thread_sample.hpp"
 #include "watch/tree.hpp"
 
@@ -24,9 +25,10 @@ struct Waiter {
 };
 
 // Fills all fields of the `wait` of each waiter, except those that a proof adds. Searches the descriptors of all
-// processes of the machine, once for all waiters together. Searches the processes of `tree` for two more things:
+// processes of the machine, once for all waiters together. `tables`: what was read of them already. Searches the processes of `tree` for two more things:
 // processes that a waiter traces, and holders of file locks.
-void find_waits(const files::Reader& reader, std::vector<Waiter>& waiters, const Tree& tree);
+void find_waits(const files::Reader& reader, std::vector<Waiter>& waiters, const Tree& tree,
+                proc::DescriptorTables& tables);
 
 // Returns the zombies of a process: children that have ended, and for which the process has not yet called wait().
 std::vector<model::Zombie> find_zombies(std::int32_t pid);

@@ -69,6 +69,12 @@ Supervisor::Supervisor(std::int32_t root, Clock::duration spin_age) : tree_(root
 
 void Supervisor::look(Clock::time_point now, Clock::duration age) {
   failures_before_look_ = proc::count_failures();
+  // The looks at any age are repeated at once, and have one time together.
+  if (age == Clock::duration::zero()) {
+    tables_.forget();
+  } else {
+    tables_.renew();
+  }
   wakers_.begin_look();
   tree_.refresh([this](std::int32_t pid) {
     const auto watched = watched_.find(pid);
@@ -237,7 +243,7 @@ bool Supervisor::has_child_beside(std::int32_t pid, const std::set<std::int32_t>
   });
 }
 
-bool Supervisor::may_be_timed_out(std::int32_t pid, const std::vector<proc::ThreadSample>& threads) const {
+bool Supervisor::may_be_timed_out(std::int32_t pid, const std::vector<proc::ThreadSample>& threads) {
   const auto lives = std::ranges::find_if(threads, [](const proc::ThreadSample& thread) { return !thread.ended(); });
   if (lives == threads.end()) return false;
   ProcessEvidence evidence;
@@ -245,11 +251,10 @@ bool Supervisor::may_be_timed_out(std::int32_t pid, const std::vector<proc::Thre
   evidence.second.threads = threads;
   const std::uint64_t handlers = find_handlers(evidence).ways_out;
   const bool may_hear_of_child = (handlers & kChildSignal) != 0 && has_child_beside(pid, {});
-  return may_hear_of_child || find_timed_signals(lives->tid, handlers) != 0;
+  return may_hear_of_child || find_timed_signals(pid, lives->tid, handlers, tables_) != 0;
 }
 
-ProcessEvidence Supervisor::read_evidence(const Watched& watched, const std::vector<proc::DescriptorLink>& links,
-                                          proc::MemorySharers& memories, Freezers& freezers) {
+ProcessEvidence Supervisor::read_evidence(const Watched& watched, proc::MemorySharers& memories, Freezers& freezers) {
   const std::int32_t pid = watched.key.pid;
   ProcessEvidence evidence;
   evidence.key = watched.key;
@@ -259,11 +264,13 @@ ProcessEvidence Supervisor::read_evidence(const Watched& watched, const std::vec
   for (const proc::ThreadSample& thread : watched.last.threads) {
     if (thread.ended()) continue;
     evidence.is_x86_64 = proc::runs_x86_64(thread.tid).value_or(false);
-    evidence.has_io_uring = proc::has_io_uring(futexes.mappings(thread.tid), links);
+    evidence.has_io_uring = proc::has_io_uring(futexes.mappings(thread.tid)) ||
+                            (tables_.has_whole(pid) && tables_.may_have_ring(pid));
+    evidence.is_incomplete = !tables_.has_whole(pid);
     evidence.sharing = memories.find(pid, thread.tid, evidence.sharers);
     evidence.has_libc = proc::has_libc(futexes.mappings(thread.tid));
     const std::uint64_t reserved = evidence.has_libc ? kReservedSignals : 0;
-    evidence.timed_signals = find_timed_signals(thread.tid, thread.status.caught & ~reserved);
+    evidence.timed_signals = find_timed_signals(pid, thread.tid, thread.status.caught & ~reserved, tables_);
     break;
   }
   // The tree keeps the program that the process had when forksight found the process. The process, for example a shell,
@@ -315,16 +322,17 @@ void Supervisor::prove_stuck(const std::vector<std::int32_t>& suspects, Clock::t
   }
   proc::MemoriesAhead ahead(std::move(processes));
   for (const auto some : proc::in_batches(std::span(pids), proc::kReadTogether)) {
-    for (const auto& links : proc::list_links(some)) {
+    tables_.read(some);
+    for (std::size_t at = 0; at < some.size(); ++at) {
       ahead.reach(all.size());
-      all.push_back(read_evidence(*due[all.size()], links, memories, freezers));
+      all.push_back(read_evidence(*due[all.size()], memories, freezers));
     }
   }
   const Clock::duration least_rest = cost.used() * kProofShare;
   if (next_proof_of_live_wakers_ <= now) next_proof_of_live_wakers_ = now + least_rest;
   for (ProcessEvidence& evidence : all) {
     proc::ListedNumbers tids = proc::list_numbers(proc::proc_path(evidence.key.pid, "task"));
-    evidence.is_incomplete = tids.outcome == proc::ReadOutcome::kRefused;
+    evidence.is_incomplete = evidence.is_incomplete || tids.outcome == proc::ReadOutcome::kRefused;
     evidence.tids_between = std::move(tids.numbers);
   }
   for (const auto some : proc::in_batches(std::span(all), proc::kReadTogether)) {
@@ -577,6 +585,12 @@ std::vector<std::string> Supervisor::limits(const std::function<bool(std::int32_
         fmt::format("some pipes or sockets are open in very many processes: forksight proves nothing about waits for them "
                     "beyond {} pairs of a waiting thread and a process that could end its wait",
                     files::kMaxPossibleWakers));
+  }
+  if (tables_.is_cut()) {
+    limits.push_back(fmt::format(
+        "the processes have so many descriptors that forksight left out some after {} s: it proves nothing about waits "
+        "for pipes, sockets, eventfds and file locks, and does not name everyone who could end them",
+        std::chrono::duration_cast<std::chrono::seconds>(files::kLongestDescriptorReading).count()));
   }
   if (sharing_unknown_) {
     limits.emplace_back(

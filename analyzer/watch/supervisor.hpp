@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "model/model.hpp"
+#include "proc/descriptor_tables.hpp"
 #include "proc/memory_sharers.hpp"
 #include "proc/proc_fs.hpp"
 #include "proc/thread_sample.hpp"
@@ -103,6 +104,8 @@ class Supervisor {
   // True if the latest look decided nothing about the process, and another look may decide something. The reason is
   // that a thread was running, that a thread ran while the process was examined, or that something could not be read.
   bool is_undecided(const proc::ProcessKey& key) const;
+  // The descriptor tables that the latest look has read.
+  proc::DescriptorTables& tables() { return tables_; }
   // Returns one sentence for each thing that forksight could not see. A process that could not be read is named only if
   // `is_told` is true for its pid, or if its descriptors may matter for a wait.
   std::vector<std::string> limits(const std::function<bool(std::int32_t pid)>& is_told) const;
@@ -148,9 +151,7 @@ class Supervisor {
                                           bool at_once);
   void prove_stuck(const std::vector<std::int32_t>& suspects, Clock::time_point now, bool at_once);
   void finish_proof(ProcessEvidence& evidence, Clock::time_point now, Clock::duration least_rest);
-  // `links`: the descriptors of the process.
-  ProcessEvidence read_evidence(const Watched& watched, const std::vector<proc::DescriptorLink>& links,
-                                proc::MemorySharers& memories, Freezers& freezers);
+  ProcessEvidence read_evidence(const Watched& watched, proc::MemorySharers& memories, Freezers& freezers);
   static ProcessWaits waits_of(const Watched& watched);
   std::uint64_t own_signals_of(std::int32_t pid) const;
   // True if the process has a living child that is not among `stuck`. Such a child may end, and then the process
@@ -158,7 +159,7 @@ class Supervisor {
   bool has_child_beside(std::int32_t pid, const std::set<std::int32_t>& stuck) const;
   // Meant for a process that is awake or spins. True if one of `threads` would run a handler for a signal that arrives
   // without a sender: because of a timer, a descriptor, or the end of a child.
-  bool may_be_timed_out(std::int32_t pid, const std::vector<proc::ThreadSample>& threads) const;
+  bool may_be_timed_out(std::int32_t pid, const std::vector<proc::ThreadSample>& threads);
   // Describes the way out that process `pid` has: "a handler of SIGTERM". Also names the process, unless `is_own`.
   std::string describe_way_out(std::int32_t pid, bool is_own) const;
   void conclude(const std::vector<std::int32_t>& suspects);
@@ -174,7 +175,8 @@ class Supervisor {
   Clock::duration spin_age_;
   std::map<std::int32_t, Watched> watched_;
   std::map<proc::ProcessKey, Verdict> verdicts_;
-  WakerFinder wakers_;
+  proc::DescriptorTables tables_;
+  WakerFinder wakers_{tables_};
   Clock::time_point next_proof_of_live_wakers_{};  // when to prove again the processes that have a live waker
   SpinWatch spins_;
   std::vector<StalledCall> calls_;

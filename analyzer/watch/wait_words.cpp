@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "proc/descriptors.hpp"
+#include "proc/descriptor_tables.hpp"
 #include "proc/futex_word.hpp"
 #include "proc/namespaces.hpp"
 #include "proc/poll_set.hpp"
@@ -87,10 +87,13 @@ std::string describe_messages(const proc::ThreadSample& thread) {
 // Returns words that say that no other process has the queue or FIFO open in the direction that would end the wait.
 // Returns "" if another process has the queue or FIFO open in this direction, because the report lists such processes
 // elsewhere.
-std::string describe_missing_end(std::int32_t pid, const std::string& object, bool by_reader) {
-  std::set<std::int32_t> refused;
+std::string describe_missing_end(proc::DescriptorTables& tables, std::int32_t pid, const std::string& object,
+                                 bool by_reader) {
   bool is_own = false;
-  for (const proc::Holder& holder : proc::find_holders({object}, {pid}, refused)) {
+  tables.read_all({pid});
+  const std::vector<proc::Holder> holders = tables.find_holders({object});
+  if (tables.is_cut()) return {};
+  for (const proc::Holder& holder : holders) {
     if (!(by_reader ? holder.reads : holder.writes)) continue;
     if (holder.pid != pid) return {};
     is_own = true;
@@ -100,12 +103,12 @@ std::string describe_missing_end(std::int32_t pid, const std::string& object, bo
                 : fmt::format("; nobody has it open for {}", way);
 }
 
-std::string describe_queue(std::int32_t pid, const proc::ThreadSample& thread) {
+std::string describe_queue(proc::DescriptorTables& tables, std::int32_t pid, const proc::ThreadSample& thread) {
   const auto name =
       proc::read_link(proc::proc_path(thread.tid, fmt::format("fd/{}", proc::as_int(thread.call.args[0]))));
   if (!name) return {};
   const bool reads = thread.call.number == SYS_mq_timedreceive;
-  return fmt::format("the POSIX message queue {}{}", *name, describe_missing_end(pid, *name, !reads));
+  return fmt::format("the POSIX message queue {}{}", *name, describe_missing_end(tables, pid, *name, !reads));
 }
 
 std::string describe_fd(const proc::ThreadSample& thread, std::int32_t fd) {
@@ -116,11 +119,11 @@ std::string describe_fd(const proc::ThreadSample& thread, std::int32_t fd) {
   return is_named ? fmt::format("{} ({})", link, proc::describe_socket(*name)) : link;
 }
 
-std::string describe_open(std::int32_t pid, const proc::ThreadSample& thread) {
+std::string describe_open(proc::DescriptorTables& tables, std::int32_t pid, const proc::ThreadSample& thread) {
   const auto fifo = find_fifo_open(thread);
   if (!fifo) return {};
   const std::string missing = fifo->is_unlinked ? "; nobody can open it, because its name was removed"
-                                                : describe_missing_end(pid, fifo->path, !fifo->reads);
+                                                : describe_missing_end(tables, pid, fifo->path, !fifo->reads);
   return fmt::format("the FIFO {}, for somebody who {}{}", fifo->path, fifo->reads ? "writes" : "reads", missing);
 }
 
@@ -224,7 +227,7 @@ std::string describe_call(const proc::ThreadSample& thread) {
   return name != nullptr ? fmt::format("in {}", name) : fmt::format("in system call {}", thread.call.number);
 }
 
-std::string describe_target(const files::Reader& reader, std::int32_t pid, const proc::ThreadSample& thread,
+std::string describe_target(const files::Reader& reader, proc::DescriptorTables& tables, std::int32_t pid, const proc::ThreadSample& thread,
                             const WaitFacts& facts) {
   if (thread.ended() || thread.call.running || !thread.call.in_syscall) return {};
   if (proc::is_poll(thread.call)) return describe_polled(thread);
@@ -235,9 +238,9 @@ std::string describe_target(const files::Reader& reader, std::int32_t pid, const
     case SYS_msgrcv:
     case SYS_msgsnd: return describe_messages(thread);
     case SYS_mq_timedreceive:
-    case SYS_mq_timedsend: return describe_queue(pid, thread);
+    case SYS_mq_timedsend: return describe_queue(tables, pid, thread);
     case SYS_open:
-    case SYS_openat: return describe_open(pid, thread);
+    case SYS_openat: return describe_open(tables, pid, thread);
     case SYS_wait4:
     case SYS_waitid: return describe_child(pid, thread);
     case SYS_read:

@@ -72,13 +72,20 @@ bool is_of_open_file(const proc::ThreadSample& thread) {
   return thread.call.number == SYS_fcntl && thread.call.args[1] == F_OFD_SETLKW;
 }
 
+std::set<std::int32_t> list_living(const Tree& tree) {
+  std::set<std::int32_t> pids;
+  for (const auto& [pid, member] : tree.living()) pids.insert(pid);
+  return pids;
+}
+
 bool covers(const proc::FileLock& held, const proc::LockRequest& request) {
   return held.writes && held.start <= request.start && request.end <= held.end;
 }
 
 }  // namespace
 
-WakerFinder::WakerFinder() : sees_all_(proc::is_in_initial_pid_namespace()) { find_outside(); }
+WakerFinder::WakerFinder(proc::DescriptorTables& tables)
+    : tables_(tables), sees_all_(proc::is_in_initial_pid_namespace()) { find_outside(); }
 
 void WakerFinder::find_outside() {
   const std::uint64_t failures = proc::count_failures();
@@ -107,7 +114,6 @@ void WakerFinder::begin_look() {
   has_too_many_ = false;
   file_locks_.reset();
   shared_.reset();
-  shared_on_its_way_.reset();
   memory_holders_.clear();
   peers_.clear();
   may_use_ring_ = {};
@@ -236,7 +242,8 @@ bool WakerFinder::may_kernel_end_wait(const Tree& tree, const std::vector<proc::
   KernelWork& work = of_eventfd ? may_write_to_eventfd_ : may_use_ring_;
   const auto is_so = [&](std::int32_t pid) {
     const auto [known, is_new] = work.by_pid.try_emplace(pid);
-    if (is_new) known->second = of_eventfd ? proc::may_let_kernel_write_to_eventfd(pid) : proc::may_use_ring(pid);
+    if (is_new) known->second = of_eventfd ? proc::may_let_kernel_write_to_eventfd(pid, tables_)
+                                              : proc::may_use_ring(pid, tables_);
     return known->second;
   };
   if (!work.of_tree) {
@@ -265,7 +272,7 @@ Answer WakerFinder::find_other_ends(std::int32_t pid, std::int32_t tid, std::int
     return Answer::kKnown;
   }
   if (!has_scanned(object.name)) return Answer::kNeedsScan;
-  if (!refused_.empty()) return Answer::kUnknown;
+  if (lacks_holders()) return Answer::kUnknown;
   if (object.kind == proc::ObjectKind::kTimerfd) return find_armers(tid, fd, object, facts);
   const std::vector<proc::Holder>& holders = holders_[object.name];
   const auto own = std::find_if(holders.begin(), holders.end(), [&](const proc::Holder& one) {
@@ -330,7 +337,7 @@ Answer WakerFinder::find_socket_ends(std::int32_t pid, std::int32_t tid, std::in
   if (kind == proc::WaitClass::kWrite ? peer->has_our_bytes : peer->has_bytes_for_us) return Answer::kUnknown;
   const bool both = has_scanned(socket.name);
   if (!has_scanned(other) || !both) return Answer::kNeedsScan;
-  if (!refused_.empty() || holders_[other].empty()) return Answer::kUnknown;
+  if (lacks_holders() || holders_[other].empty()) return Answer::kUnknown;
   for (const proc::Holder& holder : holders_[other]) facts.wakers.push_back({holder.pid, "socket", 0, holder.fd});
   // A process that has the thread's own end of the socket can also wake the thread, by shutdown().
   for (const proc::Holder& holder : holders_[socket.name])
@@ -350,7 +357,7 @@ Answer WakerFinder::find_lock_holders(std::int32_t pid, const proc::ThreadSample
   if (!request) return Answer::kUnknown;
   const bool has_holders = has_scanned(facts.object);
   if (!has_holders) return Answer::kNeedsScan;
-  if (!refused_.empty()) return Answer::kUnknown;
+  if (lacks_holders()) return Answer::kUnknown;
   // Inside of a pid namespace /proc/locks leaves out locks that are held outside of the namespace. Then all holders are
   // known only if one visible lock excludes all others: a write lock on the whole range.
   const auto& locks = file_locks();
@@ -383,30 +390,23 @@ Answer WakerFinder::find_lock_holders(std::int32_t pid, const proc::ThreadSample
   return answer;
 }
 
-const std::vector<proc::Holder>& WakerFinder::memory_holders(const std::string& path) {
+const std::vector<proc::Holder>& WakerFinder::memory_holders(const std::string& path, const Tree& tree) {
   const auto [holders, is_new] = memory_holders_.try_emplace(path);
   if (is_new && path != kAnonymousMemory) {
-    std::set<std::int32_t> refused;
-    holders->second = proc::find_holders({path}, {}, refused);
+    tables_.read_all(list_living(tree));
+    holders->second = tables_.find_holders({path});
     std::erase_if(holders->second, [](const proc::Holder& holder) { return proc::is_own_process(holder.pid); });
   }
   return holders->second;
 }
 
 bool WakerFinder::has_descriptors_on_their_way(const Tree& tree) {
-  if (!shared_on_its_way_) {
-    std::set<std::int32_t> pids;
-    for (const auto& [pid, member] : tree.living()) pids.insert(pid);
-    shared_on_its_way_ = !proc::find_sockets_with_descriptors(pids).empty();
-  }
-  return *shared_on_its_way_;
+  return !tables_.find_sockets_with_descriptors(list_living(tree)).empty();
 }
 
 Answer WakerFinder::find_shared(std::int32_t pid, const proc::SharedPlace& place, const Tree& tree, WaitFacts& facts) {
   if (!shared_) {
-    std::set<std::int32_t> must_read;
-    for (const auto& [other, member] : tree.living()) must_read.insert(other);
-    shared_ = proc::SharedMemory::read(must_read);
+    shared_ = proc::SharedMemory::read(list_living(tree));
   }
   facts.object = place.path;
   const auto mappers = shared_->mappers(place);
@@ -434,12 +434,12 @@ Answer WakerFinder::find_shared(std::int32_t pid, const proc::SharedPlace& place
   }
   if (place.path != kAnonymousMemory && has_descriptors_on_their_way(tree)) return Answer::kUnknown;
   for (const std::int32_t mapper : *mappers) facts.wakers.push_back({mapper, "shared memory"});
-  for (const proc::Holder& holder : memory_holders(place.path)) {
+  for (const proc::Holder& holder : memory_holders(place.path, tree)) {
     const bool has_mapped = std::ranges::find(*mappers, holder.pid) != mappers->end();
     if (!has_mapped) facts.wakers.push_back({holder.pid, "shared memory", 0, holder.fd});
   }
   const bool has_pid = std::find(mappers->begin(), mappers->end(), pid) != mappers->end();
-  const Answer answer = within_limit(has_pid ? Answer::kKnown : Answer::kUnknown, facts);
+  const Answer answer = within_limit(has_pid && !tables_.is_cut() ? Answer::kKnown : Answer::kUnknown, facts);
   facts.wakers_known = answer == Answer::kKnown;
   return answer;
 }
@@ -448,20 +448,20 @@ void WakerFinder::scan(const Tree& tree) {
   const Cost cost;
   scanned_.insert(unscanned_.begin(), unscanned_.end());
   unscanned_.clear();
-  std::set<std::int32_t> must_read;
-  for (const auto& [pid, member] : tree.living()) must_read.insert(pid);
-  std::set<std::int32_t> refused;
+  const std::set<std::int32_t> members = list_living(tree);
   holders_.clear();
-  const std::set<std::string> queues = proc::find_sockets_with_descriptors(must_read);
+  const std::set<std::string>& queues = tables_.find_sockets_with_descriptors(members);
+  tables_.read_all(members);
   std::set<std::string> asked = queues;
   asked.insert(scanned_.begin(), scanned_.end());
   receivers_.clear();
-  for (proc::Holder& holder : proc::find_holders(asked, must_read, refused)) {
+  for (proc::Holder& holder : tables_.find_holders(asked)) {
     if (queues.contains(holder.object)) receivers_.push_back(holder);
     std::string object = holder.object;
     holders_[std::move(object)].push_back(std::move(holder));
   }
-  refused_ = std::move(refused);
+  refused_ = tables_.find_refused(members);
+  is_scan_cut_ = tables_.is_cut();
   // No further scan needs to search for objects that no process has open any more.
   std::erase_if(scanned_, [&](const std::string& object) { return !holders_.contains(object); });
   next_scan_ = Clock::now() + cost.used() * kScanShare;

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "proc/descriptor_tables.hpp"
 #include "proc/descriptors.hpp"
 #include "proc/file_locks.hpp"
 #include "proc/kernel_work.hpp"
@@ -31,7 +32,7 @@ class WakerFinder {
   // Notes the objects that forksight itself has open. forksight got them from outside of the tree, so a process outside
   // of the tree may also use them. In a container also notes the standard streams that come from outside of the
   // container.
-  WakerFinder();
+  explicit WakerFinder(proc::DescriptorTables& tables);
 
   // kNotProvable: no later look can prove that the wait does not end, because any process may end it at any time, or
   // because the thread waits for a signal. kUnknown: this look proves nothing, because an unknown process may end the
@@ -39,7 +40,7 @@ class WakerFinder {
   // only after scan(). kNotAsked: the thread does not wait for a child, a descriptor, a file lock or its tracer.
   enum class Answer { kNotAsked, kKnown, kUnknown, kNotProvable, kNeedsScan };
 
-  // Drops the data that was read for the previous look.
+  // Drops the data that was read for the previous look, except the descriptor tables.
   void begin_look();
   // Must be called before the waits of a tree are passed to find(), each of them once. From then on, find() counts the
   // wakers that it returns. After files::kMaxPossibleWakers of them, the answer is kUnknown.
@@ -91,15 +92,19 @@ class WakerFinder {
   // True if a socket of the tree has descriptors in its queue. The answer is kept for one look.
   bool has_descriptors_on_their_way(const Tree& tree);
   // Finds the processes that have a descriptor for the shared memory, and so could map it.
-  const std::vector<proc::Holder>& memory_holders(const std::string& path);
+  const std::vector<proc::Holder>& memory_holders(const std::string& path, const Tree& tree);
   // False if the latest scan did not search for the object. Then the object is noted for the next scan.
   bool has_scanned(const std::string& object);
+  // True if the latest scan could not read the descriptors of all processes. Then nothing is known about the holders of
+  // an object.
+  bool lacks_holders() const { return is_scan_cut_ || !refused_.empty(); }
   const std::vector<proc::FileLock>& file_locks();
   const proc::Object& object_of(std::int32_t tid, std::int32_t fd);
   std::optional<proc::Peer> peer_of(std::int32_t tid, std::uint64_t inode);
 
   void find_outside();
 
+  proc::DescriptorTables& tables_;
   bool sees_all_;  // true if no process is hidden from forksight
   bool is_whole_ = false;
   std::set<std::string> outside_;
@@ -107,6 +112,7 @@ class WakerFinder {
   std::set<std::string> unscanned_;
   std::map<std::string, std::vector<proc::Holder>> holders_;
   std::set<std::int32_t> refused_;
+  bool is_scan_cut_ = false;  // the latest scan lacks descriptors, because it would have taken too long
   // Processes that could receive a descriptor that is now in the queue of a socket. That descriptor may refer to any
   // object.
   std::vector<proc::Holder> receivers_;
@@ -114,7 +120,6 @@ class WakerFinder {
   // The following members contain what was read for the current look. begin_look() empties them.
   std::optional<std::vector<proc::FileLock>> file_locks_;
   std::optional<proc::SharedMemory> shared_;
-  std::optional<bool> shared_on_its_way_;
   std::map<std::string, std::vector<proc::Holder>> memory_holders_;  // holders of shared memory, by its path
   std::map<std::uint64_t, std::optional<proc::Peer>> peers_;
   struct KernelWork {

@@ -219,6 +219,7 @@ std::vector<Bytes> request_seeds() {
                                    {files::Wish::kEntry, "/proc/1/fdinfo/0"},
                                    {files::Wish::kLink, "/proc/1/fd/0"},
                                    {files::Wish::kLinks, "/proc/1/fd"},
+                                   {files::Wish::kLinkStatus, "/proc/1/fd/0"},
                                    {files::Wish::kCalls, "/proc/1/task"},
                                    {files::Wish::kSocket, ""}}) {
     files::Request request;

@@ -105,6 +105,9 @@ TEST_F(Opener, GivesTextsOfLinks) {
   fs::create_symlink("/secret", link);
   EXPECT_EQ(ask(Wish::kLink, link).error, EACCES);
   EXPECT_EQ(ask(Wish::kLinks, folder_.string()).error, EACCES);
+  EXPECT_EQ(ask(Wish::kLinkStatus, own("fd/0")).bytes.size(), sizeof(struct stat));
+  EXPECT_EQ(ask(Wish::kLinkStatus, own("cwd")).error, EACCES);
+  EXPECT_EQ(ask(Wish::kLinkStatus, link).error, EACCES);
 }
 
 TEST_F(Opener, GivesProgramsButNoOtherFiles) {

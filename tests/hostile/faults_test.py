@@ -17,7 +17,7 @@ LIMIT_S = 60
 # For each system call, the errors that the kernel may return. The table lacks brk(), because brk() reports failures in
 # another way. It lacks mmap(), because the loader calls mmap() before the command starts.
 ERRORS = {
-    "openat": ["EMFILE", "ENFILE", "ENOMEM"], "read": ["EIO", "EINTR"], "pread64": ["EIO", "EINTR", "ENOMEM"], "readlink": ["EACCES", "ENOMEM"],
+    "openat": ["EMFILE", "ENFILE", "ENOMEM"], "read": ["EIO", "EINTR"], "pread64": ["EIO", "EINTR", "ENOMEM"], "readlink": ["EACCES", "ENOMEM"], "readlinkat": ["EACCES", "ENOMEM"],
     "getdents64": ["ENOMEM"], "newfstatat": ["EACCES", "ENOMEM"], "pipe2": ["EMFILE"], "clone": ["EAGAIN"], "clone3": ["EAGAIN"],
     "ptrace": ["EPERM", "ESRCH"], "wait4": ["EINTR"], "poll": ["EINTR"], "kcmp": ["EPERM", "ENOSYS"], "write": ["ENOSPC", "EINTR"],
     "dup2": ["EBADF"], "mprotect": ["ENOMEM"], "fcntl": ["EINVAL"], "sched_setaffinity": ["EPERM"], "fstatfs": ["EIO"], "close_range": ["ENOSYS"],

@@ -18,14 +18,26 @@
 #include <ctime>
 #include <string>
 
+#include "proc/descriptor_tables.hpp"
+
 namespace forksight::proc {
 namespace {
+
+bool uses_ring() {
+  DescriptorTables tables;
+  return may_use_ring(::getpid(), tables);
+}
+
+bool may_write() {
+  DescriptorTables tables;
+  return may_let_kernel_write_to_eventfd(::getpid(), tables);
+}
 
 // The test program may have inherited descriptors of any device. So the test checks only that its own descriptors do
 // not change the answers.
 TEST(KernelWork, CommonDescriptorsAreHarmless) {
-  const bool used_ring = may_use_ring(::getpid());
-  const bool wrote = may_let_kernel_write_to_eventfd(::getpid());
+  const bool used_ring = uses_ring();
+  const bool wrote = may_write();
   sigset_t none;
   ::sigemptyset(&none);
   const int own[] = {::epoll_create1(0),
@@ -34,15 +46,15 @@ TEST(KernelWork, CommonDescriptorsAreHarmless) {
                      ::signalfd(-1, &none, 0),
                      ::timerfd_create(CLOCK_MONOTONIC, 0),
                      static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0))};
-  EXPECT_EQ(may_use_ring(::getpid()), used_ring);
-  EXPECT_EQ(may_let_kernel_write_to_eventfd(::getpid()), wrote);
+  EXPECT_EQ(uses_ring(), used_ring);
+  EXPECT_EQ(may_write(), wrote);
   for (const int fd : own) ::close(fd);
 }
 
 TEST(KernelWork, QueuesForAsynchronousIoMayWriteToAnEventfd) {
   aio_context_t queue = 0;
   if (::syscall(SYS_io_setup, 1, &queue) != 0) GTEST_SKIP() << "the kernel refuses asynchronous I/O";
-  EXPECT_TRUE(may_let_kernel_write_to_eventfd(::getpid()));
+  EXPECT_TRUE(may_write());
   ::syscall(SYS_io_destroy, queue);
 }
 
@@ -50,14 +62,14 @@ TEST(KernelWork, AnIoUringIsSeenByItsDescriptorAndByItsMapping) {
   io_uring_params about{};
   const int ring = static_cast<int>(::syscall(SYS_io_uring_setup, 1, &about));
   if (ring < 0) GTEST_SKIP() << "the kernel refuses io_uring";
-  EXPECT_TRUE(may_use_ring(::getpid()));
-  EXPECT_TRUE(may_let_kernel_write_to_eventfd(::getpid()));
+  EXPECT_TRUE(uses_ring());
+  EXPECT_TRUE(may_write());
   void* const queue = ::mmap(nullptr, 4096, PROT_READ, MAP_SHARED, ring, IORING_OFF_SQ_RING);
   ASSERT_NE(queue, MAP_FAILED);
   ::close(ring);
-  EXPECT_TRUE(may_use_ring(::getpid()));
+  EXPECT_TRUE(uses_ring());
   ::munmap(queue, 4096);
-  EXPECT_FALSE(may_use_ring(::getpid()));
+  EXPECT_FALSE(uses_ring());
 }
 
 // A machine that runs this test seldom has such devices. So the test passes only the names of their files.
