@@ -3,6 +3,7 @@
 //   hanging hold N                reads from a pipe that it holds open for writing by N descriptors
 //   hanging poll THREADS N        has THREADS threads, and each polls N entries
 //   hanging share PROCESSES THREADS  reads from a pipe in each of PROCESSES processes with THREADS threads; all hold it open
+//   hanging crowd PROCESSES N     like `share PROCESSES 1`, and each process has N more descriptors
 //   hanging receive THREADS       has THREADS threads, and each waits for a message, with a time limit of an hour
 //   hanging lock                  locks a mutex twice
 //   hanging vdso FILE             writes a library over the vDSO, and calls the entry of the library, which reads from a pipe
@@ -134,6 +135,16 @@ static void share(int processes, int threads) {
   read_shared(NULL);
 }
 
+static void crowd(int processes, int count) {
+  raise_limit();
+  const int file = open("/dev/null", O_RDONLY);
+  if (file < 0) fail("/dev/null");
+  for (int i = 1; i < count; ++i) {
+    if (dup(file) < 0) fail("dup");
+  }
+  share(processes, 1);
+}
+
 // Waits up to an hour for a message. The kernel does not restart a recv() with SO_RCVTIMEO that a stop interrupted.
 static void* receive_slowly(void* unused) {
   const struct timeval limit = {3600, 0};
@@ -201,6 +212,7 @@ int main(int argc, char** argv) {
   if (argc == 3 && strcmp(argv[1], "hold") == 0) hold(atoi(argv[2]));
   if (argc == 4 && strcmp(argv[1], "poll") == 0) poll_many(atoi(argv[2]), atoi(argv[3]));
   if (argc == 4 && strcmp(argv[1], "share") == 0) share(atoi(argv[2]), atoi(argv[3]));
+  if (argc == 4 && strcmp(argv[1], "crowd") == 0) crowd(atoi(argv[2]), atoi(argv[3]));
   if (argc == 3 && strcmp(argv[1], "receive") == 0) receive_many(atoi(argv[2]));
   if (argc == 2 && strcmp(argv[1], "lock") == 0) lock_twice();
   if (argc == 3 && strcmp(argv[1], "vdso") == 0) replace_vdso(argv[2]);
