@@ -44,7 +44,7 @@ std::uint64_t cuda_wrapper(CudaEntry entry, std::uint32_t wrapper);
 
 // Called when cuInit has returned 0. Keeps the facts about the first such call, and the stack of this call.
 void note_cuda_init(trace::CudaWay way, const Site& site);
-// Called when a primary context may have been made: the next fork asks the driver again.
+// Called when the program may have made a primary context. So the next fork asks the driver again which contexts exist.
 void note_cuda_context();
 
 // Called in a child for which g_watch_cuda is true. Begins the record of a call of `entry`, and returns a reference to

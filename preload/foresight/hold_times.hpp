@@ -17,17 +17,17 @@ void start_hold_times(void* memory);  // a mapping of hold_times_bytes(), all ze
 bool begin_time_with_threads();
 void begin_hold(Slot& slot, const HeldLock* entry);
 void end_hold(const Slot& slot, const HeldLock* entry);
-// Called when a thread releases the lock of `entry`, but still holds locks that it took later. From then on, the
-// released lock is not a gate of the later locks, because the thread holds the later locks without it.
+// Called when a thread releases the lock of `entry`, but still holds locks that it took later. Lock G is a gate of lock
+// L if threads hold L only while they hold G. From now on, the released lock is not a gate of the later locks.
 void open_gate(const Slot& slot, const HeldLock* entry);
 
-// Called in a forked child, before begin_life_in_child(). Stores for which time the parent has measured, and which
-// locks the forking thread held. `self`: the slot of the forking thread, which still has the life (lives.hpp) that the
-// thread had in the parent.
+// Called in a forked child, before begin_life_in_child(). Stores how long the parent has measured, and which locks the
+// forking thread held. `self`: the slot of the forking thread. It still has the number of the thread's life (lives.hpp)
+// in the parent.
 void freeze_hold_times(const Slot& self);
-// Called when the thread of `slot` has taken the lock of `entry`, the last one in its array, by a call that would have
-// waited for the lock. In a child, records the acquisition if another thread of the parent could have held the lock at
-// the fork. In other processes, does nothing.
+// Called when the thread of `slot` has taken the lock of `entry`, by a call that would have waited for the lock.
+// `entry` is the last entry in the slot's array of held locks. In a child, records the acquisition if another thread of
+// the parent could have held the lock at the fork. In other processes, does nothing.
 void touch_racy(Slot& slot, const HeldLock* entry);
 
 }  // namespace forksight

@@ -3,14 +3,15 @@
 // the step leaves in the word. To make an entry, the actor's code runs once. With the table, the state of all actors
 // consists of a few small numbers, and a step is a look-up.
 //
-// A local state contains bytes of the stack. The code does not read some of these bytes again. So many local states
-// have different bytes, although the actor does the same in all of them. With `merges`, such local states become one.
-// Two local states are alike under three conditions. The actor has done the same in both. It accesses the same word
-// next in both. Whatever value the word has, the two steps leave the same value in the word, and lead to local states
-// that are alike. The third condition is tried with each value that was met in the word so far. When a word takes a new
-// value, all local states that were merged are tried with that value, too. If two of them then differ, was_refuted()
-// returns true, and the exploration must begin anew. The new exploration knows more values from the beginning. If an
-// exploration was not refuted, the local states that it merged do the same with every value that it met.
+// A local state contains bytes of the stack. The code does not read some of these bytes again. For this reason, there
+// are many local states that differ only in such bytes, and the actor does the same in all of them. With `merges`, such
+// local states become one. Two local states are alike under three conditions. The actor has done the same in both. It
+// accesses the same word next in both. Whatever value the word has, the two steps leave the same value in the word, and
+// lead to local states that are alike. The third condition is tried with each value that was met in the word so far.
+// When a word takes a new value, all local states that were merged are tried with that value, too. If two of them then
+// differ, was_refuted() returns true, and the exploration must begin anew. The new exploration knows more values from
+// the beginning. If an exploration was not refuted, the local states that it merged do the same with every value that
+// it met.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +34,9 @@ class automaton {
   struct local {
     suspended at;
     int word = -1;  // the index of the word that the next step accesses; -1: the actor has ended
-    // Only for a recovering process. The process has found the dead process as the owner of some guards. There is a bit
-    // for each of these guards whose words the process may still access (window_after).
+    // Only for a process that recovers what a dead process held. The dead process owned some guards (words of the ring
+    // that name an owner). Each of these guards has a bit. The bit is set while the recovering process may still access
+    // the words that the guard protects (window_after).
     std::uint8_t window = 0;
     bool recovers = false;
     local_id before = 0;          // the local state whose step first led to this one
@@ -45,7 +47,7 @@ class automaton {
     local_id like = 0;
     bool was_compared = false;  // merged() has compared this local state with the others
     bool was_blind = false;     // is_blind() has returned true
-    int ignored = -1;           // the argument of is_blind() for which the values were tried
+    int ignored = -1;           // the argument `ignored` of the latest call of is_blind()
     // The value of merges_done_ when is_blind() last tried the values and returned false; -1: it never did.
     int sees_since = -1;
   };
@@ -65,7 +67,8 @@ class automaton {
   // Runs the code of one step without the table, to make an entry or to check one. Writes `found` into the word that
   // the step accesses, and leaves the other words as they are.
   transition run(local_id from, value_id found);
-  // Returns the local state of an actor that was killed in `from`. It contains only what the actor had done.
+  // Returns the local state of an actor that was killed in `from`. It contains what the actor had done, but not what it
+  // would have done next.
   local_id dead(local_id from);
 
   value_id intern(std::uint64_t value);
@@ -73,8 +76,8 @@ class automaton {
   // Returns the participant that owns a guard with this value; -1: nobody does.
   int owner(value_id id) const { return values_[id].owner; }
 
-  // Returns what this local state of an actor, or this value of a word, would be if the two users that `swap` chooses
-  // had exchanged their roles.
+  // `swap` chooses two actors: the two producers, or the two consumers. Returns what this local state or this value of
+  // a word would be if these two actors had changed places.
   local_id image(std::uint32_t swap, local_id of);
   value_id image(std::uint32_t swap, carried what, value_id of);
 
@@ -113,7 +116,8 @@ class automaton {
   bool was_refuted_ = false;
   std::vector<std::vector<value_id>> met_;  // by word
   std::vector<std::vector<bool>> is_met_;   // by word and value
-  // For each common_key_of(): the local states with that key with which a new local state is compared.
+  // By common_key_of(): the local states that have this key. A new local state is compared only with those that have
+  // its key.
   std::unordered_map<std::string, std::vector<local_id>> standing_;
   std::vector<local> locals_;
   std::unordered_map<std::string, local_id> ids_;

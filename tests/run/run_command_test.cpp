@@ -216,7 +216,8 @@ TEST_F(RunCommand, ALikelyHangIsKilledOnlyOnDemand) {
   EXPECT_EQ(exit_code(killed.status), 128 + SIGKILL) << killed.error;
 }
 
-// forksight first reports a hang, because according to /proc only the reader itself could write to the pipe.
+// The program reads from a pipe. According to /proc, only the program itself could write to this pipe, so forksight
+// first reports a hang.
 TEST_F(RunCommand, AHangIsWithdrawnIfItsProcessGoesOn) {
   const Outcome outcome = run({"--hang-after", "0.2", "--error-exitcode", "9"}, {kFixture, "woken-by-proc"});
   EXPECT_EQ(exit_code(outcome.status), 5) << outcome.error;

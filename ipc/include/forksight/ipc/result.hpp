@@ -14,11 +14,13 @@
 namespace forksight::ipc {
 
 enum class errc : std::uint8_t {
-  timeout,  // the deadline passed; the text says who holds what, except with deadline::now()
+  // the deadline passed; the text names the processes that hold messages or buffers, except with deadline::now()
+  timeout,
   // no producer is left, shutdown() was called, close_producer() was called on this handle, or the handle is empty
   closed,
-  // no producer is left, and the last one died without closing; pid: its pid. With options::expected_producers: fewer
-  // producers have closed than were expected; pid: the producer that died last, or the creator that has died
+  // no producer is left, and the last one died without closing; pid: its pid. If options::expected_producers is set,
+  // the code also means that fewer producers have closed than were expected. Then pid is that of the producer that died
+  // last, or of the dead creator
   producer_died,
   // there were consumers, but none is left; or none can come, because the creator has died; pid: the dead creator's pid
   no_consumer,
@@ -36,9 +38,10 @@ enum class errc : std::uint8_t {
   untrusted,       // the file belongs to another user, has the wrong mode, is not sealed, ...
   not_found,       // there is no queue with that name, or no queue behind that descriptor
   bad_option,
-  system,       // the kernel refused something else: see sys_errno
-  cancelled,    // cancel() was called on this handle
-  undelivered,  // feed::thread: accepted messages were lost; delivered() says which
+  system,     // the kernel refused something else: see sys_errno
+  cancelled,  // cancel() was called on this handle
+  // options::feeding is feed::thread, and accepted messages were lost: queue::delivered() has their numbers
+  undelivered,
 };
 
 // The enumerator's name, such as "timeout" or "producer_died". The text is static.
