@@ -2,13 +2,17 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "diagnose/diagnose.hpp"
@@ -35,9 +39,38 @@ std::string write(const fs::path& file, const std::string& text) {
   return files::write_all(opened->file.get(), text) ? "" : cannot_write(file, std::strerror(errno));
 }
 
+// Writes the text to a FIFO or a device that need not have room for it. Waits for its reader for at most two seconds in
+// all. Returns 0 or an errno.
+int write_without_waiting(int fd, std::string_view text) {
+  constexpr auto kPatience = std::chrono::seconds(2);
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (!text.empty()) {
+    const ssize_t wrote = ::write(fd, text.data(), text.size());
+    if (wrote >= 0) {
+      text.remove_prefix(static_cast<std::size_t>(wrote));
+      continue;
+    }
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN) return errno;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return ETIMEDOUT;
+    pollfd room{fd, POLLOUT, 0};
+    ::poll(&room, 1, static_cast<int>(left.count()));
+  }
+  return 0;
+}
+
+// O_NONBLOCK: if the file is a FIFO that nobody reads, open() fails. Otherwise it would wait, and the job would not end.
 std::string append(const fs::path& file, const std::string& text) {
-  const files::Descriptor opened(::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-  return opened && files::write_all(opened.get(), text) ? "" : cannot_write(file, std::strerror(errno));
+  constexpr int kAppend = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+  const files::Descriptor opened(::open(file.c_str(), kAppend, 0666));
+  const int error = opened ? write_without_waiting(opened.get(), text) : errno;
+  if (error == 0) return "";
+  struct stat status {};
+  const bool is_fifo = ::stat(file.c_str(), &status) == 0 && S_ISFIFO(status.st_mode);
+  if (is_fifo && error == ENXIO) return cannot_write(file, "it is a FIFO that no process reads");
+  if (error == ETIMEDOUT) return cannot_write(file, "its reader reads too slowly");
+  return cannot_write(file, std::strerror(error));
 }
 
 // Returns the value of an environment variable; "" if it is not set.
