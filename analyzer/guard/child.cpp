@@ -67,6 +67,8 @@ constexpr auto kUnplaced = 500ms;
 // late. A child that a file system blocks does not end at all.
 constexpr std::chrono::milliseconds kPatience{2000};
 constexpr std::chrono::milliseconds kShortPatience{100};
+// How long a child or an opener may be stopped in all, until this process gives up.
+constexpr auto kLongestStop = 5s;
 // The exit status of a child whose work has thrown an exception. A command that could not read its evidence has the
 // same status.
 constexpr int kFailed = 3;
@@ -300,6 +302,10 @@ class Watcher {
       if (end.failure != Failure::kNone) return end;
       if (now < next_look) continue;
       next_look = now + kPace;
+      if (!keep_going(now)) {
+        end.failure = Failure::kStopped;
+        return end;
+      }
       end.dead_places = look();
       if (g_may_try_again) end.costly_file = files::find_costly_file(child_);
       if (!end.dead_places.empty() || !end.costly_file.empty()) return end;
@@ -346,6 +352,25 @@ class Watcher {
     if (signal != 0) ::kill(child_, signal);
     if (signal == SIGKILL) killed_at_ = now;
     return true;
+  }
+
+  // Continues the child and the opener if a signal has stopped them, for example SIGSTOP from another process of the
+  // same user. Otherwise this process would wait for them until its time limit, or for ever. Returns false if they were
+  // stopped for too long in all. One look does not count: Ctrl-Z stops this process, too, and `fg` continues all of
+  // them, but this process may run first.
+  bool keep_going(Clock::time_point now) {
+    // Between two looks, this process itself may have been stopped.
+    const Clock::duration since_look = std::min<Clock::duration>(now - looked_at_, 2 * kPace);
+    bool is_any_stopped = false;
+    for (const pid_t pid : {child_, opener_}) {
+      const auto stat = pid == 0 ? std::nullopt : proc::read_stat(pid);
+      if (!stat || stat->state != 'T') continue;
+      is_any_stopped = true;
+      if (was_stopped_) ::kill(pid, SIGCONT);
+    }
+    if (is_any_stopped && was_stopped_) stopped_for_ += since_look;
+    was_stopped_ = is_any_stopped;
+    return stopped_for_ < kLongestStop;
   }
 
   // Counts `since_look` for the places of a call. Adds to `found` the places whose calls have taken too long.
@@ -403,6 +428,8 @@ class Watcher {
   std::optional<Clock::time_point> killed_at_;
   std::map<std::int32_t, std::pair<std::string, Clock::time_point>> calls_;  // by thread: its call, and since when
   Clock::time_point looked_at_ = Clock::now();
+  bool was_stopped_ = false;  // the latest look has seen that the child or the opener is stopped
+  Clock::duration stopped_for_{};
   // How long the looks have seen threads in calls for files, of any place.
   Clock::duration blocked_in_all_{};
   // By folder and device of a place: how long the looks have seen threads in calls for its files.
@@ -511,6 +538,9 @@ std::string describe_failure(const Answer& answer) {
     case Failure::kLate: return "the process that reads files and memory for forksight took too long and was ended";
     case Failure::kTooMuch:
       return "the process that reads files and memory for forksight answered with too many bytes and was ended";
+    case Failure::kStopped:
+      return "the process that reads files and memory for forksight was ended, because a signal stopped it again and "
+             "again (SIGSTOP); find the process that sends this signal, and run the command again";
     case Failure::kDeadPlace:
       return "the process that reads files and memory for forksight waits for a file system that does not answer";
   }
@@ -519,7 +549,9 @@ std::string describe_failure(const Answer& answer) {
   return fmt::format(
       "the process that reads files and memory for forksight was ended by signal {} ({}){}", signal,
       ::strsignal(signal),
-      signal == SIGKILL ? "; the kernel sends it if the machine or the container has no more memory" : "");
+      signal == SIGKILL ? "; somebody killed it, or the kernel had no memory left for it, in the machine or in its "
+                          "container"
+                        : "");
 }
 
 }  // namespace forksight::guard

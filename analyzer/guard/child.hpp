@@ -48,6 +48,7 @@ enum class Failure {
   // File systems do not answer. Either a child was blocked at a file system that was already noted as dead, or there
   // are too many dead file systems.
   kDeadPlace,
+  kStopped,  // a signal stopped the child or the opener, and this process could not keep it going
 };
 
 struct Answer {
