@@ -289,6 +289,13 @@ class Session {
     return proc::read_environment(pid).find(mark) != std::string::npos;
   }
 
+  // True if the process has mapped a trace of this run. Such a process may have written over its environment, to change
+  // its name in the list of processes.
+  bool maps_our_trace(std::int32_t pid) const {
+    const std::string maps = proc::read_file(proc::proc_path(pid, "maps")).text;
+    return maps.find(" " + folder_.path().string() + "/") != std::string::npos;
+  }
+
   // Returns the processes of the run that do not descend from CMD any more.
   std::vector<proc::ProcessKey> find_non_descendants() const {
     std::set<std::int32_t> below;
@@ -305,11 +312,13 @@ class Session {
       if (process.pid <= 0 || supervisor_.tree().living().contains(process.pid)) continue;
       const auto stat = proc::read_stat(process.pid);
       if (!stat) continue;
-      // The trace of a forked child does not contain the start time of the child. So the environment of the process
-      // must show that the process belongs to this run.
-      const bool is_ours =
-          process.start_ticks != 0 ? process.start_ticks == stat->start_ticks : names_our_folder(process.pid);
-      if (is_ours) supervisor_.tree().adopt({process.pid, stat->start_ticks});
+      if (process.start_ticks != 0 && process.start_ticks != stat->start_ticks) continue;
+      // The trace of a forked child does not contain the start time of the child. So the process itself must show that
+      // it belongs to this run. If root runs forksight, this must hold for each process: a program of another user may
+      // have written any pid into its trace, so that root examines or ends a process that is not part of the run.
+      const bool is_shown = process.start_ticks != 0 && ::geteuid() != 0;
+      if (!is_shown && !names_our_folder(process.pid) && !maps_our_trace(process.pid)) continue;
+      supervisor_.tree().adopt({process.pid, stat->start_ticks});
     }
   }
 
