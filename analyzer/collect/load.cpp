@@ -15,6 +15,7 @@
 #include "collect/name_waits.hpp"
 #include "collect/process_table.hpp"
 #include "collect/run_log.hpp"
+#include "collect/trace_budget.hpp"
 #include "collect/trace_file.hpp"
 #include "collect/trace_reader.hpp"
 #include "files/dead_places.hpp"
@@ -84,6 +85,7 @@ Result<model::Model> load_run(const files::Reader& reader, const std::vector<fs:
   keep_each_file_once(evidence.run_logs);
 
   ProcessTable processes(model);
+  TraceBudget budget;
   std::string first_error;
   std::size_t unreadable = 0;
   for (std::size_t i = 0; i < evidence.traces.size(); ++i) {
@@ -94,7 +96,9 @@ Result<model::Model> load_run(const files::Reader& reader, const std::vector<fs:
       model.limits.push_back(file.error());
       continue;
     }
-    TraceReader(file.value(), model, processes, options.symbolize).read();
+    budget.begin_file();
+    TraceReader(file.value(), model, processes, options.symbolize, &budget).read();
+    budget.end_file();
   }
   processes.end_earlier_images();
   if (options.progress) options.progress(evidence.traces.size(), evidence.traces.size());

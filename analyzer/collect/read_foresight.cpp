@@ -71,7 +71,10 @@ void ForesightReader::attach_lock_orders() {
   for (const auto& [life, reference] : joiners_) {
     if (const auto joiner = trace_.find(reference, RecordType::kThreadLife)) model_.lives[life].joiner = joiner->index;
   }
-  for (const auto& [record, process] : lock_orders_) attach_lock_order(*record, process);
+  for (const auto& [record, process] : lock_orders_) {
+    if (!trace_.may_read(*record)) return;
+    attach_lock_order(*record, process);
+  }
 }
 
 void ForesightReader::attach_lock_order(const TraceRecord& record, model::ProcessId process) {

@@ -59,7 +59,10 @@ void HandlerReader::read_handler_held(const TraceRecord& record) {
 }
 
 void HandlerReader::attach_handler_runs() {
-  for (const auto& [record, process] : handler_runs_) attach_run(*record, process);
+  for (const auto& [record, process] : handler_runs_) {
+    if (!trace_.may_read(*record)) return;
+    attach_run(*record, process);
+  }
 }
 
 void HandlerReader::attach_times(const TraceRecord& record, model::ForkId fork_id, model::ProcessId process) {

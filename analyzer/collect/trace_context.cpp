@@ -5,11 +5,13 @@
 
 namespace forksight::collect {
 
-TraceContext::TraceContext(const TraceFile& file, model::Model& model, ProcessTable& processes, bool symbolize)
+TraceContext::TraceContext(const TraceFile& file, model::Model& model, ProcessTable& processes, bool symbolize,
+                           TraceBudget* budget)
     : file_(file),
       model_(model),
       processes_(processes),
       symbolize_(symbolize),
+      budget_(budget),
       first_fork_(model.forks.size()),
       first_thread_(model.threads.size()) {}
 
@@ -86,8 +88,9 @@ bool TraceContext::has_fork(model::ProcessId process) const {
 }
 
 void TraceContext::mark_missing_records() {
+  const bool is_cut = budget_ != nullptr && budget_->used_up() != nullptr;
   for (const auto& [pid, process] : by_pid_) {
-    if (file_.has_gaps()) model_.processes[process].has_gaps = true;
+    if (is_cut || file_.has_gaps()) model_.processes[process].has_gaps = true;
   }
 }
 

@@ -9,6 +9,7 @@
 #include "collect/deferred_symbols.hpp"
 #include "collect/module_map.hpp"
 #include "collect/process_table.hpp"
+#include "collect/trace_budget.hpp"
 #include "collect/trace_file.hpp"
 #include "model/model.hpp"
 
@@ -28,14 +29,19 @@ struct Target {
 
 class TraceContext {
  public:
-  // `file` must outlive this object. If `symbolize` is false, no name is looked up.
-  TraceContext(const TraceFile& file, model::Model& model, ProcessTable& processes, bool symbolize);
+  // `file` and `budget` must outlive this object. If `symbolize` is false, no name is looked up. `budget` may be null.
+  TraceContext(const TraceFile& file, model::Model& model, ProcessTable& processes, bool symbolize,
+               TraceBudget* budget);
 
   const TraceFile& file() const { return file_; }
   model::Model& model() { return model_; }
   ModuleMap& modules() { return modules_; }
   DeferredSymbols& deferred() { return deferred_; }
   bool symbolizes() const { return symbolize_; }
+  // Called before each record is read, and before each record that is read a second time. Returns false if this record
+  // and the following ones must be left out, because the trace has taken too much memory or time.
+  bool may_read(const TraceRecord& record) { return budget_ == nullptr || budget_->allows(record); }
+  TraceBudget* budget() const { return budget_; }
   model::ForkId first_fork() const { return first_fork_; }  // the first fork of this file
   model::ThreadId first_thread() const { return first_thread_; }
 
@@ -64,6 +70,7 @@ class TraceContext {
   model::Model& model_;
   ProcessTable& processes_;
   bool symbolize_;
+  TraceBudget* budget_;
   model::ForkId first_fork_;
   model::ThreadId first_thread_;
   model::ProcessId creator_ = 0;

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "collect/read_at.hpp"
+#include "files/budgets.hpp"
 #include "files/open_file.hpp"
 
 namespace forksight::collect {
@@ -144,7 +145,7 @@ void TraceFile::walk_chain() {
   std::uint64_t malformed = 0;
   std::optional<Link> link = chain.next();
   for (; link && link->kind != LinkKind::kDamaged && link->kind != LinkKind::kCut; link = chain.next()) {
-    ++number;
+    if (++number > files::kMaxTraceRecords) break;
     if (link->kind == LinkKind::kWhole) {
       records_.push_back(link->record);
     } else if (link->kind == LinkKind::kUnfinished) {
@@ -155,6 +156,12 @@ void TraceFile::walk_chain() {
       has_gaps_ = true;
     }
   }
+  const bool is_too_long = number > files::kMaxTraceRecords;
+  if (is_too_long) {
+    number = files::kMaxTraceRecords;
+    has_gaps_ = true;
+    say(fmt::format("has more than {} records; the rest of the file is not used", number));
+  }
   const bool is_damaged = link && link->kind == LinkKind::kDamaged;
   const bool ends_in_zeros = !link && bytes.size() - chain.at() >= sizeof(trace::RecordHeader);
   if (is_damaged) {
@@ -163,7 +170,7 @@ void TraceFile::walk_chain() {
         fmt::format("damaged after record {}: the next record begins with {:#018x}, which no writer writes; the rest "
                     "of the file is not used",
                     number, link->word));
-  } else if (!ends_in_zeros && chain.at() < read_at<std::uint64_t>(bytes, offsetof(TraceHeader, tail))) {
+  } else if (!is_too_long && !ends_in_zeros && chain.at() < read_at<std::uint64_t>(bytes, offsetof(TraceHeader, tail))) {
     has_gaps_ = true;
     say(fmt::format("cut after record {}: the file ends at byte {}, but its records went on; copy the whole file again",
                     number, bytes.size()));

@@ -25,10 +25,15 @@ std::string text_of(std::span<const std::byte> bytes) {
 void TraceReader::read() {
   if (!trace_.file().records().empty()) {
     trace_.enter_creator();
-    for (const TraceRecord& record : trace_.file().records()) read_record(record);
+    for (const TraceRecord& record : trace_.file().records()) {
+      if (!trace_.may_read(record)) break;
+      read_record(record);
+      ++records_read_;
+    }
     pools_.attach_workers();
     handlers_.attach_handler_runs();
     foresight_.attach_lock_orders();
+    if (trace_.budget() != nullptr) trace_.budget()->stop_clock();
     if (trace_.symbolizes()) trace_.deferred().resolve(trace_.model());
     threads_.sort_threads_by_owner();
     python_.join_python();
@@ -43,6 +48,9 @@ void TraceReader::tell_limits() {
   std::vector<std::string>& limits = trace_.model().limits;
   limits.insert(limits.end(), file.limits().begin(), file.limits().end());
   const auto say = [&](const std::string& what) { limits.push_back(file.name() + ": " + what); };
+  if (trace_.budget() != nullptr && trace_.budget()->used_up() != nullptr)
+    say(fmt::format("its records would take too much {}; only the first {} of {} records were read",
+                    trace_.budget()->used_up(), records_read_, file.records().size()));
   const abi::Version libc = file.info().libc.version;
   if (!file.records().empty() && !abi::Mutex::kVersions.have(libc)) {
     say(libc.is_known() ? fmt::format("glibc {}.{} is not known to this build: forksight says nothing about locks",

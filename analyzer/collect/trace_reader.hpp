@@ -21,9 +21,11 @@ namespace forksight::collect {
 
 class TraceReader {
  public:
-  // `file` must outlive the reader. If `symbolize` is false, no name is looked up.
-  TraceReader(const TraceFile& file, model::Model& model, ProcessTable& processes, bool symbolize)
-      : trace_(file, model, processes, symbolize) {}
+  // `file` and `budget` must outlive the reader. If `symbolize` is false, no name is looked up. Without a budget, all
+  // records are read.
+  TraceReader(const TraceFile& file, model::Model& model, ProcessTable& processes, bool symbolize,
+              TraceBudget* budget = nullptr)
+      : trace_(file, model, processes, symbolize, budget) {}
   TraceReader(const TraceReader&) = delete;
   TraceReader& operator=(const TraceReader&) = delete;
   void read();
@@ -46,6 +48,7 @@ class TraceReader {
   ForesightReader foresight_{trace_, lock_table_};
   NoteReader notes_{trace_};
   std::uint64_t modules_left_out_ = 0;
+  std::size_t records_read_ = 0;
   bool has_module_without_path_ = false;
 };
 

@@ -18,6 +18,7 @@
 #include <unordered_map>
 
 #include "files/budgets.hpp"
+#include "files/data_bytes.hpp"
 #include "files/descriptor.hpp"
 
 namespace forksight::files {
@@ -46,23 +47,6 @@ std::int64_t g_seen_ms = 0;    // what the parent has seen of the time of the cu
 std::uint64_t g_allowed_bytes = kMaxFileWorkBytes;  // for the work on all files
 std::uint64_t g_taken_bytes = 0;                    // by the work on all files before the current work
 std::uint64_t g_began_bytes = 0;                    // the memory of this process when the current work began
-
-// The memory that counts for RLIMIT_DATA; nullopt: not known. The sixth number in /proc/self/statm is this memory, in
-// pages.
-std::optional<std::uint64_t> data_bytes() {
-  static const int kStatm = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-  std::array<char, 128> text{};
-  const ssize_t size = kStatm < 0 ? -1 : ::pread(kStatm, text.data(), text.size() - 1, 0);
-  if (size <= 0) return std::nullopt;
-  const char* at = text.data();
-  constexpr int kField = 5;
-  for (int field = 0; field < kField; ++field) {
-    at = std::strchr(at, ' ');
-    if (at == nullptr) return std::nullopt;
-    ++at;
-  }
-  return std::strtoull(at, nullptr, 10) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-}
 
 // `most`: the memory that this process may have; nullopt: as much as it may allow itself.
 void limit_data(std::optional<std::uint64_t> most) {

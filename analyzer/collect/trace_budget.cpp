@@ -1,0 +1,64 @@
+#include "collect/trace_budget.hpp"
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "files/budgets.hpp"
+#include "files/data_bytes.hpp"
+
+namespace forksight::collect {
+namespace {
+
+// Looks at the memory and at the clock cost more than reading a small record. So there is one look for as many records
+// or bytes of records.
+constexpr std::size_t kRecords = 64;
+constexpr std::size_t kPayload = std::size_t{64} << 10U;
+
+std::chrono::nanoseconds processor_time() {
+  timespec now{};
+  if (::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now) != 0) return {};
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
+
+}  // namespace
+
+TraceBudget::TraceBudget() : bytes_left_(files::kMaxTraceMemoryBytes), time_left_(files::kLongestTraceReading) {}
+
+void TraceBudget::begin_file() {
+  file_bytes_ = files::data_bytes().value_or(0);
+  file_time_ = processor_time();
+  most_bytes_ = bytes_left_ / 2;
+  most_time_ = time_left_ / 2;
+  used_up_ = nullptr;
+  records_ = 0;
+  payload_ = 0;
+}
+
+bool TraceBudget::has_room() {
+  if (const auto now = files::data_bytes(); now && *now > file_bytes_ + most_bytes_) used_up_ = "memory";
+  if (processor_time() - file_time_ > most_time_) used_up_ = "time";
+  return used_up_ == nullptr;
+}
+
+bool TraceBudget::allows(const TraceRecord& record) {
+  ++records_;
+  payload_ += record.payload.size();
+  if (used_up_ != nullptr || (records_ < kRecords && payload_ < kPayload)) return used_up_ == nullptr;
+  records_ = 0;
+  payload_ = 0;
+  return has_room();
+}
+
+void TraceBudget::stop_clock() { time_left_ -= std::min(time_left_, processor_time() - file_time_); }
+
+void TraceBudget::end_file() {
+  const std::uint64_t most_kept = std::uint64_t{16} << 20U;
+  // The readers of this file have freed their tables. The next file may use this memory, so it must not count.
+  if (files::data_bytes().value_or(0) > file_bytes_ + most_kept) ::malloc_trim(0);
+  const std::uint64_t now = files::data_bytes().value_or(0);
+  bytes_left_ -= std::min(bytes_left_, now - std::min(now, file_bytes_));
+}
+
+}  // namespace forksight::collect
