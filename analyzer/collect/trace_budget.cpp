@@ -26,11 +26,13 @@ std::chrono::nanoseconds processor_time() {
 
 TraceBudget::TraceBudget() : bytes_left_(files::kMaxTraceMemoryBytes), time_left_(files::kLongestTraceReading) {}
 
-void TraceBudget::begin_file() {
+void TraceBudget::begin_file(std::size_t size) {
+  own_bytes_ = size;
+  own_time_ = files::kLongestTraceReadingPerMib * static_cast<std::int64_t>(size >> 20U);
   file_bytes_ = files::data_bytes().value_or(0);
   file_time_ = processor_time();
-  most_bytes_ = bytes_left_ / 2;
-  most_time_ = time_left_ / 2;
+  most_bytes_ = own_bytes_ + bytes_left_ / 2;
+  most_time_ = own_time_ + time_left_ / 2;
   used_up_ = nullptr;
   records_ = 0;
   payload_ = 0;
@@ -51,14 +53,17 @@ bool TraceBudget::allows(const TraceRecord& record) {
   return has_room();
 }
 
-void TraceBudget::stop_clock() { time_left_ -= std::min(time_left_, processor_time() - file_time_); }
+void TraceBudget::stop_clock() {
+  const Nanoseconds used = processor_time() - file_time_;
+  time_left_ -= std::min(time_left_, used - std::min(used, own_time_));
+}
 
 void TraceBudget::end_file() {
   const std::uint64_t most_kept = std::uint64_t{16} << 20U;
   // The readers of this file have freed their tables. The next file may use this memory, so it must not count.
   if (files::data_bytes().value_or(0) > file_bytes_ + most_kept) ::malloc_trim(0);
   const std::uint64_t now = files::data_bytes().value_or(0);
-  bytes_left_ -= std::min(bytes_left_, now - std::min(now, file_bytes_));
+  bytes_left_ -= std::min(bytes_left_, now - std::min(now, file_bytes_ + own_bytes_));
 }
 
 }  // namespace forksight::collect

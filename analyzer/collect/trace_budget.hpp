@@ -14,9 +14,10 @@ class TraceBudget {
  public:
   TraceBudget();
 
-  // Called before the records of a file are read. A file may take at most half of what is left, so that one hostile
-  // trace leaves room for the other traces.
-  void begin_file();
+  // Called before the records of a file of `size` bytes are read. The file may take memory of its size, and some time
+  // for each MiB. An honest trace takes less. A hostile trace may also take half of what is left of the budget, so that
+  // it leaves room for other traces.
+  void begin_file(std::size_t size);
   // Called before each record is read. Returns false if the file has taken all that it may take. Then the other records
   // of this file must not be read.
   bool allows(const TraceRecord& record);
@@ -36,6 +37,8 @@ class TraceBudget {
 
   std::uint64_t bytes_left_;
   Nanoseconds time_left_;
+  std::uint64_t own_bytes_ = 0;  // what the file may take before the budget counts
+  Nanoseconds own_time_{};
   std::uint64_t file_bytes_ = 0;  // the memory of this process when the file began
   Nanoseconds file_time_{};       // the processor time of this process when the file began
   std::uint64_t most_bytes_ = 0;  // for this file

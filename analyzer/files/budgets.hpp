@@ -70,12 +70,14 @@ inline constexpr std::size_t kMaxOutsideItems = 1'000'000;
 
 // Records of one trace that are read. An honest trace has far fewer in its 64 MiB.
 inline constexpr std::size_t kMaxTraceRecords = 1'000'000;
-// The memory that the contents of all traces may take together, besides the largest of the trace files. One trace may
-// take at most half of what is left.
+// The memory that the contents of all traces may take together, besides the size of each trace. One trace may take at
+// most half of what is left.
 inline constexpr std::uint64_t kMaxTraceMemoryBytes = std::uint64_t{192} << 20U;
-// How much processor time the work on the records of all traces together may take. One trace may take at most half of
-// what is left. The names of functions are looked up later.
+// How much processor time the work on the records of all traces together may take, besides the time for the size of
+// each trace. One trace may take at most half of what is left. The names of functions are looked up later.
 inline constexpr std::chrono::milliseconds kLongestTraceReading{4000};
+// How much processor time the work on the records of a trace may take for each MiB. Honest traces take about 2 ms.
+inline constexpr std::chrono::milliseconds kLongestTraceReadingPerMib{10};
 
 // How deep the subfolders of a run's folder are nested. Honest folders have two or three levels.
 inline constexpr int kMaxFolderDepth = 32;
