@@ -588,8 +588,9 @@ std::vector<std::string> Supervisor::limits(const std::function<bool(std::int32_
   }
   if (tables_.is_cut()) {
     limits.push_back(fmt::format(
-        "the processes have so many descriptors that forksight left out some after {} s: it proves nothing about waits "
-        "for pipes, sockets, eventfds and file locks, and does not name everyone who could end them",
+        "the processes have so many descriptors that forksight left out some after {} s of processor time: it proves "
+        "nothing about waits for pipes, sockets, eventfds and file locks, nor about processes whose descriptors it left "
+        "out",
         std::chrono::duration_cast<std::chrono::seconds>(files::kLongestDescriptorReading).count()));
   }
   if (sharing_unknown_) {
