@@ -42,7 +42,8 @@ class Sharing {
   // Returns the memory that the process had opened by this handle and had not closed at `at_ns`; null if there is none.
   const Import* find_open(model::ProcessId process, std::uint64_t handle, std::uint64_t at_ns) const;
 
-  // True if the process was seen alive after `at_ns`: one of its calls began or returned, or it used the memory.
+  // True if the process was seen alive after `at_ns`: one of its calls began or returned, or it used shared device
+  // memory.
   bool was_alive_after(model::ProcessId process, std::uint64_t at_ns) const;
   // Returns the time at which the process ended, or was seen to have ended; 0: not known.
   std::uint64_t end_of(model::ProcessId process) const;

@@ -48,7 +48,8 @@ class automaton {
     bool was_compared = false;  // merged() has compared this local state with the others
     bool was_blind = false;     // is_blind() has returned true
     int ignored = -1;           // the argument `ignored` of the latest call of is_blind()
-    // The value of merges_done_ when is_blind() last tried the values and returned false; -1: it never did.
+    // The number of merges (merges_done_) when is_blind() last found that this step depends on the value of its word;
+    // -1: is_blind() never found this.
     int sees_since = -1;
   };
   // The values that were met in each word.

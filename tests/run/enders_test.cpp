@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "../support/reader.hpp"
+#include "proc/descriptor_tables.hpp"
 #include "proc/thread_sample.hpp"
 #include "watch/time_left.hpp"
 
@@ -56,7 +57,8 @@ model::Wait look_at(std::int64_t number, const Call& call) {
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  find_waits(files::reader_of_test(), waiters, Tree(::getpid()));
+  proc::DescriptorTables tables;
+  find_waits(files::reader_of_test(), waiters, Tree(::getpid()), tables);
   waiter.detach();
   return waiters[0].wait;
 }

@@ -22,7 +22,8 @@ enum class errc : std::uint8_t {
   // the code also means that fewer producers have closed than were expected. Then pid is that of the producer that died
   // last, or of the dead creator
   producer_died,
-  // there were consumers, but none is left; or none can come, because the creator has died; pid: the dead creator's pid
+  // there were consumers, but none is left. Or no consumer can come, because the creator has died; then pid is that of
+  // the dead creator
   no_consumer,
   used_after_fork,  // the handle belongs to the parent process: call reattach_after_fork()
   role,             // the handle is attached with the other role, or as a caretaker
