@@ -42,6 +42,17 @@ std::chrono::nanoseconds time_of_reading() {
 std::string fdinfo_path(const Descriptor& one) { return proc_path(one.tid, fmt::format("fdinfo/{}", one.fd)); }
 std::string path_of_link(std::int32_t tid, std::int32_t fd) { return proc_path(tid, fmt::format("fd/{}", fd)); }
 
+// False if the thread has ended or is ending. Then it has no descriptors, or soon loses them.
+bool has_files(std::int32_t tid) {
+  constexpr std::uint32_t kExiting = 4;  // PF_EXITING of the kernel's sched.h
+  const auto stat = read_stat(tid);
+  return stat && stat->state != 'Z' && stat->state != 'X' && (stat->flags & kExiting) == 0;
+}
+
+bool still_refers(const Holder& holder) {
+  return holder.object.starts_with(kEventfdName) || read_link(path_of_link(holder.tid, holder.fd)) == holder.object;
+}
+
 }  // namespace
 
 class DescriptorTables::Use {
@@ -67,6 +78,7 @@ bool DescriptorTables::has_time() {
 
 void DescriptorTables::forget() {
   processes_.clear();
+  earlier_.clear();
   numbers_.clear();
   texts_.clear();
   queues_.reset();
@@ -97,7 +109,7 @@ std::uint32_t DescriptorTables::number_of(std::string text) {
   return number;
 }
 
-void DescriptorTables::read_batch(std::span<const std::int32_t> pids) {
+void DescriptorTables::read_tables(std::span<const std::int32_t> pids) {
   struct Place {
     std::int32_t pid;
     std::size_t table;
@@ -118,7 +130,8 @@ void DescriptorTables::read_batch(std::span<const std::int32_t> pids) {
     Process& process = processes_.at(places[at].pid);
     Table& table = process.tables[places[at++].table];
     process.is_whole = process.is_whole && !listed.is_cut;
-    table.outcome = listed.outcome;
+    const bool is_of_ended = listed.outcome == ReadOutcome::kRefused && has_ended(places[at - 1].pid);
+    table.outcome = is_of_ended ? ReadOutcome::kGone : listed.outcome;
     table.entries.reserve(listed.links.size());
     for (Link& link : listed.links) {
       const std::uint32_t text = number_of(std::move(link.text));
@@ -126,6 +139,26 @@ void DescriptorTables::read_batch(std::span<const std::int32_t> pids) {
       table.entries.push_back({link.number, text});
     }
   });
+}
+
+// If the thread by which a table is read ends meanwhile, its table seems to be gone or to lack descriptors, although
+// other threads of the process may still have the table. Then the tables of the process are read again.
+void DescriptorTables::read_batch(std::span<const std::int32_t> pids) {
+  constexpr int kMostReadings = 4;
+  const auto may_lack = [](const Table& table) { return table.outcome != ReadOutcome::kRefused && !has_files(table.tid); };
+  const auto lacks_table = [&](std::int32_t pid) {
+    return std::ranges::any_of(processes_.at(pid).tables, may_lack) && !has_ended(pid);
+  };
+  std::vector<std::int32_t> left(pids.begin(), pids.end());
+  for (int reading = 0; reading < kMostReadings && !left.empty(); ++reading) {
+    read_tables(left);
+    std::erase_if(left, [&](std::int32_t pid) { return !lacks_table(pid); });
+  }
+  for (const std::int32_t pid : left) {
+    for (Table& table : processes_.at(pid).tables) {
+      if (may_lack(table)) table.outcome = ReadOutcome::kRefused;
+    }
+  }
 }
 
 void DescriptorTables::read(std::span<const std::int32_t> pids) {
@@ -153,11 +186,11 @@ bool DescriptorTables::has_whole(std::int32_t pid) const {
 
 std::set<std::int32_t> DescriptorTables::find_refused(const std::set<std::int32_t>& pids) const {
   std::set<std::int32_t> refused;
-  for (const std::int32_t pid : pids) {
-    const auto known = processes_.find(pid);
-    const auto is_refused = [](const Table& table) { return table.outcome == ReadOutcome::kRefused; };
-    if (known != processes_.end() && std::ranges::any_of(known->second.tables, is_refused) && !has_ended(pid))
-      refused.insert(pid);
+  const auto is_refused = [](const Table& table) { return table.outcome == ReadOutcome::kRefused; };
+  for (const auto* const readings : {&processes_, &earlier_}) {
+    for (const auto& [pid, process] : *readings) {
+      if (pids.contains(pid) && std::ranges::any_of(process.tables, is_refused)) refused.insert(pid);
+    }
   }
   return refused;
 }
@@ -199,7 +232,8 @@ void DescriptorTables::read_modes(std::span<Holder> holders) {
     const std::vector<unsigned> modes = read_link_modes(paths);
     for (std::size_t at = 0; at < some.size(); ++at) {
       const bool is_known = S_ISLNK(modes[at]) && (modes[at] & (S_IRUSR | S_IWUSR)) != 0;
-      if (!is_known) continue;
+      // If the process has used the number for another file since, the mode is that of the other file.
+      if (!is_known || !still_refers(some[at])) continue;
       some[at].reads = (modes[at] & S_IRUSR) != 0;
       some[at].writes = (modes[at] & S_IWUSR) != 0;
     }
@@ -246,6 +280,36 @@ void DescriptorTables::add_holders(std::int32_t pid, const std::vector<const std
   std::ranges::move(found, std::back_inserter(holders));
 }
 
+// Adds the descriptors that only the first reading of a process shows. They have no number any more.
+void DescriptorTables::add_earlier_holders(std::int32_t pid, const std::vector<const std::string*>& wanted,
+                                           const std::set<std::string>& objects, std::vector<Holder>& holders) const {
+  const auto eventfd = numbers_.find(kEventfdLink);
+  const auto is_eventfd = [&](const Entry& entry) { return eventfd != numbers_.end() && entry.text == eventfd->second; };
+  const auto now = processes_.find(pid);
+  const auto is_still_open = [&](std::int32_t tid, const Entry& entry) {
+    if (now == processes_.end()) return false;
+    const auto table = std::ranges::find(now->second.tables, tid, &Table::tid);
+    if (table == now->second.tables.end()) return false;
+    const auto same = std::ranges::lower_bound(table->entries, entry.fd, {}, &Entry::fd);
+    return same != table->entries.end() && same->fd == entry.fd && same->text == entry.text;
+  };
+  for (const Table& table : earlier_.at(pid).tables) {
+    for (const Entry& entry : table.entries) {
+      const std::string* const object = wanted[entry.text];
+      if ((object == nullptr && !is_eventfd(entry)) || is_still_open(table.tid, entry)) continue;
+      if (object != nullptr) {
+        holders.push_back({*object, pid, table.tid, -1, true, true});
+        continue;
+      }
+      // A closed descriptor no longer shows which eventfd it was. So it may have been any of them.
+      for (auto one = objects.lower_bound(std::string(kEventfdName)); one != objects.end(); ++one) {
+        if (!one->starts_with(kEventfdName)) break;
+        holders.push_back({*one, pid, table.tid, -1, true, true});
+      }
+    }
+  }
+}
+
 std::vector<Holder> DescriptorTables::find_holders(const std::set<std::string>& objects) {
   std::vector<Holder> holders;
   if (objects.empty()) return holders;
@@ -258,45 +322,42 @@ std::vector<Holder> DescriptorTables::find_holders(const std::set<std::string>& 
   const bool wants_eventfds = first_eventfd != objects.end() && first_eventfd->starts_with(kEventfdName);
   for (const auto& [pid, process] : processes_) add_holders(pid, wanted, wants_eventfds, objects, holders);
   read_modes(holders);
+  for (const auto& [pid, process] : earlier_) add_earlier_holders(pid, wanted, objects, holders);
   return holders;
 }
 
 const std::set<std::string>& DescriptorTables::find_sockets_with_descriptors(const std::set<std::int32_t>& pids) {
   if (queues_) return *queues_;
   const Use use(*this);
-  read(std::vector<std::int32_t>(pids.begin(), pids.end()));
+  read_all(pids);
   queues_.emplace();
   // All descriptors of a socket show the same queue.
-  std::map<std::uint32_t, std::vector<std::int32_t>> owners;  // the processes, by the text of the socket
+  std::set<std::uint32_t> known;
   std::vector<Descriptor> sockets;
   std::vector<std::uint32_t> texts;
   for (const std::int32_t pid : pids) {
     for (const Table& table : processes_.at(pid).tables) {
       if ((table.traits & kSocket) == 0) continue;
       for (const Entry& entry : table.entries) {
-        if ((texts_[entry.text].traits & kSocket) == 0) continue;
-        std::vector<std::int32_t>& of_socket = owners[entry.text];
-        if (of_socket.empty()) {
-          sockets.push_back({table.tid, entry.fd});
-          texts.push_back(entry.text);
-        }
-        if (of_socket.empty() || of_socket.back() != pid) of_socket.push_back(pid);
+        if ((texts_[entry.text].traits & kSocket) == 0 || !known.insert(entry.text).second) continue;
+        sockets.push_back({table.tid, entry.fd});
+        texts.push_back(entry.text);
       }
     }
   }
-  std::set<std::int32_t> again;
   std::size_t at = 0;
   for_each_fdinfo(sockets, [&](const Descriptor&, const std::string& fdinfo) {
-    const std::uint32_t text = texts[at++];
     const auto waiting = find_field(fdinfo, "scm_fds");
-    // The socket is of another family if its fdinfo has no such field. If fdinfo is empty, the descriptor was closed.
-    if (!waiting && !fdinfo.empty()) return true;
-    again.insert(owners[text].begin(), owners[text].end());
-    if (waiting && *waiting != "0") queues_->insert(texts_[text].text);
+    if (waiting && *waiting != "0") queues_->insert(texts_[texts[at]].text);
+    ++at;
     return true;
   });
-  for (const std::int32_t pid : again) processes_.erase(pid);
-  read(std::vector<std::int32_t>(again.begin(), again.end()));
+  for (const std::int32_t pid : pids) earlier_.insert(processes_.extract(pid));
+  read(std::vector<std::int32_t>(pids.begin(), pids.end()));
+  // If the time was over before the second reading, the first reading still shows what the process itself can do.
+  for (const auto& [pid, process] : earlier_) {
+    if (process.is_whole && !processes_.at(pid).is_whole) processes_.at(pid) = process;
+  }
   return *queues_;
 }
 

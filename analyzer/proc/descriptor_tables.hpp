@@ -49,13 +49,16 @@ class DescriptorTables {
   // Returns those of these processes whose descriptors the kernel refused to list.
   std::set<std::int32_t> find_refused(const std::set<std::int32_t>& pids) const;
 
-  // Finds all descriptors of these objects in the tables that were read.
+  // Finds all descriptors of these objects in the tables that were read. A descriptor that was closed since the table of
+  // its process was read counts as open for reading and writing.
   std::vector<Holder> find_holders(const std::set<std::string>& objects);
 
   // Finds the UNIX sockets of these processes whose queue contains a message with descriptors. Returns names such as
   // "socket:[17]". The process that receives such a message gets the descriptors. /proc does not show which descriptors
-  // these are. Afterwards reads the tables of processes with UNIX sockets again: so a descriptor that a process receives
-  // meanwhile is in the queue or in the table.
+  // these are. The function reads the tables of these processes twice: before the queues, and after them. A process may
+  // give a descriptor away while the tables are read. Then the first reading shows the descriptor in the process that
+  // gives, or the queue has it, or the second reading shows it in the process that receives. find_holders() returns the
+  // holders of both readings. The tables of all other processes are read before the queues too.
   const std::set<std::string>& find_sockets_with_descriptors(const std::set<std::int32_t>& pids);
 
   // Each of the following functions reads the tables of the process if needed, and returns true if they are cut.
@@ -92,11 +95,14 @@ class DescriptorTables {
 
   bool has_time();
   void read_batch(std::span<const std::int32_t> pids);
+  void read_tables(std::span<const std::int32_t> pids);
   const Process& process_of(std::int32_t pid);
   unsigned traits_of(const Process& process) const;
   std::uint32_t number_of(std::string text);
   void add_holders(std::int32_t pid, const std::vector<const std::string*>& wanted, bool wants_eventfds,
                    const std::set<std::string>& objects, std::vector<Holder>& holders);
+  void add_earlier_holders(std::int32_t pid, const std::vector<const std::string*>& wanted,
+                           const std::set<std::string>& objects, std::vector<Holder>& holders) const;
   void read_modes(std::span<Holder> holders);
   // Reads fdinfo of these descriptors. Calls `use` for each text, until `use` returns false. False: the time is up.
   bool for_each_fdinfo(std::span<const Descriptor> descriptors,
@@ -104,6 +110,7 @@ class DescriptorTables {
 
   std::chrono::nanoseconds limit_;
   std::map<std::int32_t, Process> processes_;  // by pid
+  std::map<std::int32_t, Process> earlier_;    // the first readings of processes that were read twice
   std::deque<Text> texts_;
   std::unordered_map<std::string_view, std::uint32_t> numbers_;  // indexes into texts_
   std::optional<std::set<std::string>> queues_;

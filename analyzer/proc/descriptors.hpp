@@ -49,7 +49,7 @@ struct Holder {
   std::int32_t pid = 0;
   // a living thread that has the descriptor: its /proc/TID/fd is readable even if the first thread has ended
   std::int32_t tid = 0;
-  std::int32_t fd = 0;
+  std::int32_t fd = 0;  // -1: the descriptor was closed while the tables were read
   bool reads = false;
   bool writes = false;
 };

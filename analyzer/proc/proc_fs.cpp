@@ -398,10 +398,19 @@ namespace {
 
 // nullopt: no thread of the process lives.
 std::optional<std::int32_t> find_thread_that_lives(std::int32_t pid) {
+  // A thread that was listed may start another thread and end before its state is read. So if a listed thread has ended,
+  // the threads are listed again.
+  constexpr int kMostLists = 8;
   const auto lives = [](const std::optional<Stat>& stat) { return stat && stat->state != 'Z' && stat->state != 'X'; };
   if (lives(read_stat(pid))) return pid;
-  for (const std::int32_t tid : list_numbers(proc_path(pid, "task")).numbers) {
-    if (tid != pid && lives(parse_stat(read_file(task_path(pid, tid, "stat")).text))) return tid;
+  for (int list = 0; list < kMostLists; ++list) {
+    bool has_others = false;
+    for (const std::int32_t tid : list_numbers(proc_path(pid, "task")).numbers) {
+      if (tid == pid) continue;
+      if (lives(parse_stat(read_file(task_path(pid, tid, "stat")).text))) return tid;
+      has_others = true;
+    }
+    if (!has_others) return std::nullopt;
   }
   return std::nullopt;
 }

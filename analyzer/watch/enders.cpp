@@ -415,6 +415,8 @@ class Search {
     for (const End& end : plan.ends) {
       for (const model::Ender& ender : find_ends(waiter, end)) add(ender);
     }
+    // If descriptors were left out, they may be the ones that could end the wait.
+    if (!plan.ends.empty() && wait.enders.empty() && tables_.is_cut()) wait.are_enders_known = false;
     for (model::Ender& ender : plan.others) add(std::move(ender));
     if (wait.kind == model::WaitKind::kTraced) add(of_process(waiter.thread.status.tracer, "ptrace"));
     // A thread that waits for a GIL waits again when its timeout is over. So the timeout does not end that wait.

@@ -374,11 +374,12 @@ Answer WakerFinder::find_lock_holders(std::int32_t pid, const proc::ThreadSample
     }
     bool has_any = false;
     for (const proc::Holder& holder : holders_[facts.object]) {
-      const auto held = proc::parse_held_locks(
-          proc::read_file(proc::proc_path(holder.tid, fmt::format("fdinfo/{}", holder.fd))).text);
-      if (std::none_of(held.begin(), held.end(),
-                       [&](const proc::FileLock& one) { return proc::conflicts_with(one, *request); }))
-        continue;
+      const proc::ReadText text = proc::read_file(proc::proc_path(holder.tid, fmt::format("fdinfo/{}", holder.fd)));
+      const auto held = proc::parse_held_locks(text.text);
+      const bool conflicts = std::ranges::any_of(
+          held, [&](const proc::FileLock& one) { return proc::conflicts_with(one, *request); });
+      // If the descriptor was closed meanwhile, its process ran, and may have the file open under another number.
+      if (text && !conflicts) continue;
       has_any = true;
       const char* const via = lock.family == proc::LockFamily::kFlock ? "flock" : "fcntl";
       facts.wakers.push_back({holder.pid, via, 0, holder.fd});

@@ -1,18 +1,22 @@
 // Examines descriptors of this test program itself.
 #include "proc/descriptors.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <future>
 #include <set>
@@ -117,6 +121,92 @@ TEST(Descriptors, TablesThatAreCutShowNothingToBeMissing) {
   EXPECT_FALSE(others.is_cut());
   EXPECT_TRUE(others.has_whole(::getpid()));
   EXPECT_FALSE(others.may_send_signals(::getpid()));
+}
+
+// A process may give a descriptor to another process while the tables are read. The following two tests are both of these
+// processes.
+TEST(Descriptors, ADescriptorThatArrivesAfterTheFirstReadingIsSeen) {
+  DescriptorTables tables;
+  tables.read(std::vector<std::int32_t>{::getpid()});
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const std::string name = find_object(::getpid(), ends[1]).name;
+  EXPECT_TRUE(tables.find_sockets_with_descriptors({::getpid()}).empty());
+  EXPECT_EQ(tables.find_holders({name}).size(), 2U) << "the process has no socket";
+  for (const int end : ends) ::close(end);
+}
+
+TEST(Descriptors, ADescriptorThatWasGivenAwayAfterTheFirstReadingIsSeen) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const int events = ::eventfd(0, EFD_CLOEXEC);
+  ASSERT_GE(events, 0);
+  const std::string of_pipe = find_object(::getpid(), ends[1]).name;
+  const std::string of_events = find_object(::getpid(), events).name;
+  DescriptorTables tables;
+  tables.read(std::vector<std::int32_t>{::getpid()});
+  const int last = ends[1];
+  ::close(events);
+  ASSERT_EQ(::dup2(ends[0], last), last) << "the number belongs to the reading end now";
+  EXPECT_TRUE(tables.find_sockets_with_descriptors({::getpid()}).empty());
+  EXPECT_EQ(tables.find_holders({of_events}).size(), 1U);
+  ::close(last);
+  DescriptorTables others;
+  ASSERT_EQ(::close(ends[0]), 0);
+  others.read(std::vector<std::int32_t>{::getpid()});
+  EXPECT_TRUE(others.find_sockets_with_descriptors({::getpid()}).empty());
+  EXPECT_TRUE(others.find_holders({of_pipe, of_events}).empty());
+}
+
+TEST(Descriptors, TheModeOfANumberThatWasUsedAgainIsNotTheModeOfTheOldFile) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const std::string name = find_object(::getpid(), ends[1]).name;
+  DescriptorTables tables;
+  tables.read(std::vector<std::int32_t>{::getpid()});
+  const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(null, 0);
+  ASSERT_EQ(::dup2(null, ends[1]), ends[1]);
+  const std::vector<Holder> holders = tables.find_holders({name});
+  const auto writer = std::ranges::find(holders, ends[1], &Holder::fd);
+  ASSERT_NE(writer, holders.end());
+  EXPECT_TRUE(writer->writes) << "the process may have the writing end under another number";
+  for (const int one : {null, ends[0], ends[1]}) ::close(one);
+}
+
+// In the child, only one or two threads live at any time, and each of them soon ends.
+TEST(Descriptors, AThreadThatEndsDoesNotHideTheTableOfItsProcess) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const std::string name = find_object(::getpid(), ends[1]).name;
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    struct Relay {
+      static void* run(void*) {
+        ::usleep(300);
+        pthread_t next{};
+        if (::pthread_create(&next, nullptr, run, nullptr) != 0) ::_exit(1);
+        ::pthread_detach(next);
+        ::usleep(150);
+        return nullptr;
+      }
+    };
+    ::alarm(20);
+    Relay::run(nullptr);
+    ::syscall(SYS_exit, 0);  // ends this thread only
+  }
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  while (std::chrono::steady_clock::now() < until) {
+    DescriptorTables tables;
+    tables.read(std::vector<std::int32_t>{child});
+    const bool is_seen = !tables.find_holders({name}).empty() || !tables.find_refused({child}).empty();
+    EXPECT_TRUE(is_seen);
+    if (!is_seen) break;
+  }
+  ::kill(child, SIGKILL);
+  EXPECT_EQ(::waitpid(child, nullptr, 0), child);
+  for (const int end : ends) ::close(end);
 }
 
 // All eventfds have one inode. So an inode does not show whether a descriptor still refers to the file that the epoll
