@@ -145,7 +145,9 @@ void DescriptorTables::read_tables(std::span<const std::int32_t> pids) {
 // other threads of the process may still have the table. Then the tables of the process are read again.
 void DescriptorTables::read_batch(std::span<const std::int32_t> pids) {
   constexpr int kMostReadings = 4;
-  const auto may_lack = [](const Table& table) { return table.outcome != ReadOutcome::kRefused && !has_files(table.tid); };
+  const auto may_lack = [](const Table& table) {
+    return table.outcome != ReadOutcome::kRefused && !has_files(table.tid);
+  };
   const auto lacks_table = [&](std::int32_t pid) {
     return std::ranges::any_of(processes_.at(pid).tables, may_lack) && !has_ended(pid);
   };
@@ -284,7 +286,9 @@ void DescriptorTables::add_holders(std::int32_t pid, const std::vector<const std
 void DescriptorTables::add_earlier_holders(std::int32_t pid, const std::vector<const std::string*>& wanted,
                                            const std::set<std::string>& objects, std::vector<Holder>& holders) const {
   const auto eventfd = numbers_.find(kEventfdLink);
-  const auto is_eventfd = [&](const Entry& entry) { return eventfd != numbers_.end() && entry.text == eventfd->second; };
+  const auto is_eventfd = [&](const Entry& entry) {
+    return eventfd != numbers_.end() && entry.text == eventfd->second;
+  };
   const auto now = processes_.find(pid);
   const auto is_still_open = [&](std::int32_t tid, const Entry& entry) {
     if (now == processes_.end()) return false;

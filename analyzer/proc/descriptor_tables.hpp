@@ -49,8 +49,8 @@ class DescriptorTables {
   // Returns those of these processes whose descriptors the kernel refused to list.
   std::set<std::int32_t> find_refused(const std::set<std::int32_t>& pids) const;
 
-  // Finds all descriptors of these objects in the tables that were read. A descriptor that was closed since the table of
-  // its process was read counts as open for reading and writing.
+  // Finds all descriptors of these objects in the tables that were read. A descriptor that was closed since then counts
+  // as open for reading and writing.
   std::vector<Holder> find_holders(const std::set<std::string>& objects);
 
   // Finds the UNIX sockets of these processes whose queue contains a message with descriptors. Returns names such as

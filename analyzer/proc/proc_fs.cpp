@@ -398,8 +398,8 @@ namespace {
 
 // nullopt: no thread of the process lives.
 std::optional<std::int32_t> find_thread_that_lives(std::int32_t pid) {
-  // A thread that was listed may start another thread and end before its state is read. So if a listed thread has ended,
-  // the threads are listed again.
+  // A thread that was listed may start another thread and end before its state is read. So if the listed threads have
+  // ended, the threads are listed again.
   constexpr int kMostLists = 8;
   const auto lives = [](const std::optional<Stat>& stat) { return stat && stat->state != 'Z' && stat->state != 'X'; };
   if (lives(read_stat(pid))) return pid;

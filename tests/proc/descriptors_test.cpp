@@ -123,7 +123,7 @@ TEST(Descriptors, TablesThatAreCutShowNothingToBeMissing) {
   EXPECT_FALSE(others.may_send_signals(::getpid()));
 }
 
-// A process may give a descriptor to another process while the tables are read. The following two tests are both of these
+// A process may give a descriptor to another process while the tables are read. The two following tests are the two
 // processes.
 TEST(Descriptors, ADescriptorThatArrivesAfterTheFirstReadingIsSeen) {
   DescriptorTables tables;
