@@ -96,7 +96,7 @@ Result<model::Model> load_run(const files::Reader& reader, const std::vector<fs:
       model.limits.push_back(file.error());
       continue;
     }
-    budget.begin_file(file.value().bytes().size());
+    budget.begin_file(file.value().disk_bytes());
     TraceReader(file.value(), model, processes, options.symbolize, &budget).read();
     budget.end_file();
   }

@@ -26,7 +26,7 @@ std::chrono::nanoseconds processor_time() {
 
 TraceBudget::TraceBudget() : bytes_left_(files::kMaxTraceMemoryBytes), time_left_(files::kLongestTraceReading) {}
 
-void TraceBudget::begin_file(std::size_t size) {
+void TraceBudget::begin_file(std::uint64_t size) {
   own_bytes_ = size;
   own_time_ = files::kLongestTraceReadingPerMib * static_cast<std::int64_t>(size >> 20U);
   file_bytes_ = files::data_bytes().value_or(0);

@@ -14,10 +14,10 @@ class TraceBudget {
  public:
   TraceBudget();
 
-  // Called before the records of a file of `size` bytes are read. The file may take memory of its size, and some time
-  // for each MiB. An honest trace takes less. A hostile trace may also take half of what is left of the budget, so that
-  // it leaves room for other traces.
-  void begin_file(std::size_t size);
+  // Called before the records of a file are read. `size`: the bytes that the file takes on disk. The file may take as
+  // much memory, and some time for each MiB. An honest trace takes less. A file may also take half of what is left of
+  // the budget, so a hostile trace leaves room for other traces.
+  void begin_file(std::uint64_t size);
   // Called before each record is read. Returns false if the file has taken all that it may take. Then the other records
   // of this file must not be read.
   bool allows(const TraceRecord& record);

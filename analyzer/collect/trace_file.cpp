@@ -60,7 +60,11 @@ Result<TraceFile> TraceFile::read(const files::Reader& /*reader*/, const std::fi
   }
   bytes.resize(have);
   Result<TraceFile> parsed = parse(path.string(), std::move(bytes));
-  if (parsed) parsed->owner_ = {status.st_uid, status.st_gid, {}};
+  if (parsed) {
+    constexpr std::uint64_t kBlock = 512;  // the unit of st_blocks, see stat(3type)
+    parsed->owner_ = {status.st_uid, status.st_gid, {}};
+    parsed->disk_bytes_ = std::min<std::uint64_t>(size, kBlock * static_cast<std::uint64_t>(status.st_blocks));
+  }
   return parsed;
 }
 
@@ -170,7 +174,8 @@ void TraceFile::walk_chain() {
         fmt::format("damaged after record {}: the next record begins with {:#018x}, which no writer writes; the rest "
                     "of the file is not used",
                     number, link->word));
-  } else if (!is_too_long && !ends_in_zeros && chain.at() < read_at<std::uint64_t>(bytes, offsetof(TraceHeader, tail))) {
+  } else if (!is_too_long && !ends_in_zeros &&
+             chain.at() < read_at<std::uint64_t>(bytes, offsetof(TraceHeader, tail))) {
     has_gaps_ = true;
     say(fmt::format("cut after record {}: the file ends at byte {}, but its records went on; copy the whole file again",
                     number, bytes.size()));

@@ -53,6 +53,8 @@ class TraceFile {
   const std::vector<TraceRecord>& records() const { return records_; }
   // The bytes of the file. Empty if its writer has not finished creating it.
   std::span<const std::byte> bytes() const { return bytes_; }
+  // The space that the file takes on disk. A file with holes takes less than its size.
+  std::uint64_t disk_bytes() const { return disk_bytes_; }
   // True if records that matter may be missing. For example, if the record of the end of a touch is missing, the call
   // wrongly seems not to have returned.
   bool has_gaps() const { return has_gaps_; }
@@ -68,6 +70,7 @@ class TraceFile {
   bool has_gaps_ = false;
   std::string name_;
   files::Owner owner_;
+  std::uint64_t disk_bytes_ = 0;
   std::vector<std::byte> bytes_;
   TraceInfo info_;
   std::vector<TraceRecord> records_;

@@ -70,8 +70,8 @@ inline constexpr std::size_t kMaxOutsideItems = 1'000'000;
 
 // Records of one trace that are read. An honest trace has far fewer in its 64 MiB.
 inline constexpr std::size_t kMaxTraceRecords = 1'000'000;
-// The memory that the contents of all traces may take together, besides the size of each trace. One trace may take at
-// most half of what is left.
+// The memory that the contents of all traces may take together, besides the space that each trace takes on disk.
+// One trace may take at most half of what is left.
 inline constexpr std::uint64_t kMaxTraceMemoryBytes = std::uint64_t{192} << 20U;
 // How much processor time the work on the records of all traces together may take, besides the time for the size of
 // each trace. One trace may take at most half of what is left. The names of functions are looked up later.

@@ -169,8 +169,7 @@ class Stopped(Base):
                 finally:
                     stopper.end()
                 self.assertEqual(status, 7, error)
-                if stopper.stops > 1:
-                    self.assertIn("a signal stopped it again and again", error)
+                self.assertGreater(stopper.stops, 0)
 
 
 class Killed(Base):
