@@ -15,19 +15,6 @@ from bounded import LIMIT_S
 FORKSIGHT = sys.argv.pop(1)
 SOON_S = 30  # forksight gives up after five seconds in which its children were stopped
 AGAIN_S = 0.02  # how long the test waits until it stops a process again
-FORKS = """
-import os, sys, threading
-gate = threading.Event()
-thread = threading.Thread(target=gate.wait)
-thread.start()
-child = os.fork()
-if child == 0:
-    os._exit(0)
-os.waitpid(child, 0)
-gate.set()
-thread.join()
-sys.exit(7)
-"""
 
 
 def read(path):
@@ -158,18 +145,6 @@ class Stopped(Base):
         self.assertGreater(stopper.stops, 1)
         self.assertEqual(status, 3, error)
         self.assertIn("a signal stopped it again and again", error)
-
-    def test_a_run_ends_with_the_status_of_its_command(self):
-        for verb in (["run"], ["ci", "--timeout", "100s"]):
-            with self.subTest(verb=verb):
-                command = Command(*verb, "--out", "out", "--", sys.executable, "-c", FORKS, cwd=self.folder)
-                stopper = Stopper(command.pid)
-                try:
-                    status, error = command.end(LIMIT_S)
-                finally:
-                    stopper.end()
-                self.assertEqual(status, 7, error)
-                self.assertGreater(stopper.stops, 0)
 
 
 class Killed(Base):
