@@ -6,7 +6,7 @@
 #include <ctime>
 
 #include "files/budgets.hpp"
-#include "files/data_bytes.hpp"
+#include "files/own_memory.hpp"
 
 namespace forksight::collect {
 namespace {
@@ -29,7 +29,7 @@ TraceBudget::TraceBudget() : bytes_left_(files::kMaxTraceMemoryBytes), time_left
 void TraceBudget::begin_file(std::uint64_t size) {
   own_bytes_ = size;
   own_time_ = files::kLongestTraceReadingPerMib * static_cast<std::int64_t>(size >> 20U);
-  file_bytes_ = files::data_bytes().value_or(0);
+  file_bytes_ = files::written_bytes().value_or(0);
   file_time_ = processor_time();
   most_bytes_ = own_bytes_ + bytes_left_ / 2;
   most_time_ = own_time_ + time_left_ / 2;
@@ -39,7 +39,7 @@ void TraceBudget::begin_file(std::uint64_t size) {
 }
 
 bool TraceBudget::has_room() {
-  if (const auto now = files::data_bytes(); now && *now > file_bytes_ + most_bytes_) used_up_ = "memory";
+  if (const auto now = files::written_bytes(); now && *now > file_bytes_ + most_bytes_) used_up_ = "memory";
   if (processor_time() - file_time_ > most_time_) used_up_ = "time";
   return used_up_ == nullptr;
 }
@@ -61,8 +61,8 @@ void TraceBudget::stop_clock() {
 void TraceBudget::end_file() {
   const std::uint64_t most_kept = std::uint64_t{16} << 20U;
   // The readers of this file have freed their tables. The next file may use this memory, so it must not count.
-  if (files::data_bytes().value_or(0) > file_bytes_ + most_kept) ::malloc_trim(0);
-  const std::uint64_t now = files::data_bytes().value_or(0);
+  if (files::written_bytes().value_or(0) > file_bytes_ + most_kept) ::malloc_trim(0);
+  const std::uint64_t now = files::written_bytes().value_or(0);
   bytes_left_ -= std::min(bytes_left_, now - std::min(now, file_bytes_ + own_bytes_));
 }
 

@@ -18,8 +18,8 @@
 #include <unordered_map>
 
 #include "files/budgets.hpp"
-#include "files/data_bytes.hpp"
 #include "files/descriptor.hpp"
+#include "files/own_memory.hpp"
 
 namespace forksight::files {
 namespace {

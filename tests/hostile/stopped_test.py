@@ -15,6 +15,19 @@ from bounded import LIMIT_S
 FORKSIGHT = sys.argv.pop(1)
 SOON_S = 30  # forksight gives up after five seconds in which its children were stopped
 AGAIN_S = 0.02  # how long the test waits until it stops a process again
+FORKS = """
+import os, sys, threading
+gate = threading.Event()
+thread = threading.Thread(target=gate.wait)
+thread.start()
+child = os.fork()
+if child == 0:
+    os._exit(0)
+os.waitpid(child, 0)
+gate.set()
+thread.join()
+sys.exit(7)
+"""
 
 
 def read(path):
@@ -29,12 +42,14 @@ def state_of(pid):
 
 
 def readers_of(pid):
-    """Returns the children of forksight that are forksight, in the order in which they were made. The last one reads. If root runs
-    forksight, another one opens files for it."""
+    """Returns the children of forksight that read or open files, in the order in which they were made. The last one reads. If root
+    runs forksight, another one opens files for it. Only these children have a filter of system calls. A child that will start the
+    command of `run` has none."""
     found = []
     for child in map(int, read(f"/proc/{pid}/task/{pid}/children").split()):
         try:
-            if os.path.samefile(f"/proc/{child}/exe", FORKSIGHT):
+            has_filter = "\nSeccomp:\t2\n" in read(f"/proc/{child}/status")
+            if has_filter and os.path.samefile(f"/proc/{child}/exe", FORKSIGHT):
                 found.append(child)
         except OSError:
             pass
@@ -52,15 +67,16 @@ def send(pid, number):
 class Stopper:
     """Stops all readers of a command again and again, until the command ends."""
 
-    def __init__(self, command):
+    def __init__(self, command, pace_s=AGAIN_S):
         self.command = command
+        self.pace_s = pace_s
         self.ends = threading.Event()
         self.stops = 0
         self.thread = threading.Thread(target=self.work)
         self.thread.start()
 
     def work(self):
-        while not self.ends.wait(AGAIN_S):
+        while not self.ends.wait(self.pace_s):
             for reader in readers_of(self.command):
                 if state_of(reader) not in ("T", "Z", ""):
                     send(reader, signal.SIGSTOP)
@@ -145,6 +161,25 @@ class Stopped(Base):
         self.assertGreater(stopper.stops, 1)
         self.assertEqual(status, 3, error)
         self.assertIn("a signal stopped it again and again", error)
+
+
+    def test_a_run_ends_with_the_status_of_its_command(self):
+        """The reader of a run lives only for some milliseconds. So the test runs the command until it has stopped a reader."""
+        for verb in (["run"], ["ci", "--timeout", "100s"]):
+            with self.subTest(verb=verb):
+                stops = 0
+                for _ in range(20):
+                    command = Command(*verb, "--out", "out", "--", sys.executable, "-c", FORKS, cwd=self.folder)
+                    stopper = Stopper(command.pid, pace_s=0.0005)
+                    try:
+                        status, error = command.end(LIMIT_S)
+                    finally:
+                        stopper.end()
+                    self.assertEqual(status, 7, error)
+                    stops += stopper.stops
+                    if stops > 0:
+                        break
+                self.assertGreater(stops, 0)
 
 
 class Killed(Base):
