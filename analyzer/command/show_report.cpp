@@ -54,14 +54,14 @@ ExitStatus show_report(model::Model& model, const ReportStyle& style, const Repo
         "a program or library became shorter while forksight read it: names and lines may be missing");
   }
   for (std::string& limit : find_search_limits(model)) model.limits.push_back(std::move(limit));
-  std::string text;
+  bool is_written = false;
   if (style.format == "json") {
     for (std::string& sentence : find_unexplained(model, findings)) model.limits.push_back(std::move(sentence));
-    text = render::render_json(model, findings);
+    is_written = render::write_json(model, findings, write_out);
   } else {
-    text = make_text(model, findings, style, contents);
+    is_written = write_out(make_text(model, findings, style, contents));
   }
-  if (!write_out(text)) return ExitStatus::kUnreadable;
+  if (!is_written) return ExitStatus::kUnreadable;
   return findings.empty() ? ExitStatus::kNothingFound : ExitStatus::kFindings;
 }
 

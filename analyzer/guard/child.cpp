@@ -255,9 +255,11 @@ std::optional<Opener> start_opener(bool examines_processes) {
 // Appends to `text` what can be read from `fd` now. Returns false if nothing can be read, or if the other end is
 // closed.
 bool drain(int fd, std::string& text) {
-  std::array<char, 1U << 13U> piece;  // small, because the limit of the stack may be low
-  const ssize_t got = ::read(fd, piece.data(), piece.size());
-  if (got > 0) text.append(piece.data(), static_cast<std::size_t>(got));
+  constexpr std::size_t kPiece = 64U << 10U;  // as much as a pipe can hold
+  const std::size_t before = text.size();
+  text.resize(before + kPiece);
+  const ssize_t got = ::read(fd, text.data() + before, kPiece);
+  text.resize(before + (got > 0 ? static_cast<std::size_t>(got) : 0));
   return got > 0 || (got < 0 && errno == EINTR);
 }
 
@@ -546,12 +548,12 @@ std::string describe_failure(const Answer& answer) {
   }
   if (!WIFSIGNALED(answer.status)) return "";
   const int signal = WTERMSIG(answer.status);
-  return fmt::format(
-      "the process that reads files and memory for forksight was ended by signal {} ({}){}", signal,
-      ::strsignal(signal),
-      signal == SIGKILL ? "; somebody killed it, or the kernel had no memory left for it, in the machine or in its "
-                          "container"
-                        : "");
+  return fmt::format("the process that reads files and memory for forksight was ended by signal {} ({}){}", signal,
+                     ::strsignal(signal),
+                     signal == SIGKILL
+                         ? "; somebody killed it, or the kernel had no memory left for it, in the machine or in its "
+                           "container"
+                         : "");
 }
 
 }  // namespace forksight::guard

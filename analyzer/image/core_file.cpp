@@ -150,8 +150,13 @@ void CoreFile::add_notes(std::uint64_t offset, std::uint64_t size) {
     const std::size_t before = notes_.size();
     const bool has_room = bytes <= kMaxNoteBytes - before;
     if (is_needed(head.n_type) && has_room) {
-      notes_.resize(before + bytes);
-      notes_.resize(before + read(offset + at, std::span(notes_).subspan(before)));
+      const std::span<std::byte> in_window = std::span(window).first(there).subspan(at - start);
+      if (bytes <= in_window.size()) {
+        notes_.insert(notes_.end(), in_window.begin(), in_window.begin() + static_cast<std::ptrdiff_t>(bytes));
+      } else {
+        notes_.resize(before + bytes);
+        notes_.resize(before + read(offset + at, std::span(notes_).subspan(before)));
+      }
     }
     // Without this thread, all threads could seem to wait.
     if (head.n_type == NT_PRSTATUS && !has_room) has_too_many_threads_ = true;

@@ -14,13 +14,10 @@
 #include "files/bounded_json.hpp"
 #include "files/budgets.hpp"
 #include "render/names.hpp"
-#include "render/printable.hpp"
 
 namespace forksight::render {
 namespace {
 
-// Keeps the order in which members are written, because people read the first members first.
-using Written = nlohmann::ordered_json;
 using Read = nlohmann::json;
 
 constexpr std::size_t kMaxBytes = 64U << 20U;
@@ -141,61 +138,69 @@ void visit_members(Visitor& visit, F& finding) {
 
 class Writer {
  public:
-  explicit Writer(const std::vector<model::Process>& processes) : processes_(processes) {}
-  Written take() { return std::move(json_); }
+  // `processes`: those to which findings refer. Needed for findings only.
+  explicit Writer(JsonWriter& out, const std::vector<model::Process>* processes = nullptr)
+      : out_(out), processes_(processes) {}
 
   template <class T>
   void operator()(const char* name, const T& value) {
-    json_[name] = to_json(value);
+    out_.key(name);
+    write(value);
   }
-  void rank(const char* name, int rank) { json_[name] = rank < 0 ? Written() : Written(rank); }
+  void rank(const char* name, int rank) { (*this)(name, rank < 0 ? std::nullopt : std::optional(rank)); }
   void stack(const model::Stack& stack) {
-    json_["stack"] = to_json(stack.frames);
-    json_["stack_cut"] = stack.cut;
+    (*this)("stack", stack.frames);
+    (*this)("stack_cut", stack.cut);
   }
   void processes(const Finding& finding) {
-    json_["process"] = to_json(processes_.at(finding.process));
-    Written all = Written::array();
+    (*this)("process", processes_->at(finding.process));
+    out_.key("processes");
+    out_.begin_array();
     for (const model::ProcessId id : finding.processes) {
-      Writer one(processes_);
-      visit_identity(one, processes_.at(id));
-      all.push_back(one.take());
+      out_.begin_object();
+      visit_identity(*this, processes_->at(id));
+      out_.end_object();
     }
-    json_["processes"] = std::move(all);
+    out_.end_array();
   }
   template <class Visit>
   void object(const char* name, const Visit& visit) {
-    Writer inner(processes_);
-    visit(inner);
-    json_[name] = inner.take();
+    out_.key(name);
+    out_.begin_object();
+    visit(*this);
+    out_.end_object();
   }
 
   template <class T>
-  Written to_json(const T& value) const {
+  void write(const T& value) {
     if constexpr (std::is_enum_v<T>) {
-      return name_of(value);
+      out_.value(name_of(value));
     } else if constexpr (std::is_arithmetic_v<T> || std::same_as<T, std::string>) {
-      return value;
+      out_.value(value);
     } else {
-      Writer inner(processes_);
-      visit_members(inner, value);
-      return inner.take();
+      out_.begin_object();
+      visit_members(*this, value);
+      out_.end_object();
     }
   }
   template <class T>
-  Written to_json(const std::optional<T>& value) const {
-    return value ? to_json(*value) : Written();
+  void write(const std::optional<T>& value) {
+    if (value) {
+      write(*value);
+    } else {
+      out_.null();
+    }
   }
   template <class T>
-  Written to_json(const std::vector<T>& items) const {
-    Written array = Written::array();
-    for (const T& item : items) array.push_back(to_json(item));
-    return array;
+  void write(const std::vector<T>& items) {
+    out_.begin_array();
+    for (const T& item : items) write(item);
+    out_.end_array();
   }
 
  private:
-  const std::vector<model::Process>& processes_;
-  Written json_ = Written::object();
+  JsonWriter& out_;
+  const std::vector<model::Process>* processes_;
 };
 
 // Thrown at the first error. No finding of a text with an error is used.
@@ -330,26 +335,26 @@ ToldFindings read_document(const Read& json, std::string_view schema) {
 
 }  // namespace
 
-Written process_to_json(const model::Process& process) { return Writer({}).to_json(process); }
-
-Written stack_to_json(const model::Stack& stack) { return Writer({}).to_json(stack.frames); }
-
-Written finding_to_json(const Finding& finding, const std::vector<model::Process>& processes) {
-  return Writer(processes).to_json(finding);
+void write_process_members(JsonWriter& out, const model::Process& process) {
+  Writer writer(out);
+  visit_members(writer, process);
 }
 
-std::string value_text(const Written& value) {
-  // Names may contain any bytes. Bytes that are not UTF-8 are replaced and cause no error.
-  return escape_json_controls(value.dump(2, ' ', false, Written::error_handler_t::replace));
-}
+void write_stack(JsonWriter& out, const model::Stack& stack) { Writer(out).write(stack.frames); }
 
-std::string document_text(const Written& document) { return value_text(document) + '\n'; }
+void write_finding(JsonWriter& out, const Finding& finding, const std::vector<model::Process>& processes) {
+  Writer(out, &processes).write(finding);
+}
 
 std::string tell_findings(std::string_view schema, const ToldFindings& told) {
-  Written document = {{"schema", schema}};
-  document["processes"] = Writer({}).to_json(told.processes);
-  document["findings"] = Writer(told.processes).to_json(told.findings);
-  return document_text(document);
+  return json_text([&](JsonWriter& out) {
+    Writer members(out, &told.processes);
+    out.begin_object();
+    out.member("schema", schema);
+    members("processes", told.processes);
+    members("findings", told.findings);
+    out.end_object();
+  });
 }
 
 Result<ToldFindings> read_findings(std::string_view schema, std::string_view text) {

@@ -1,220 +1,255 @@
 #include "render/json.hpp"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
 #include <string_view>
 
 #include "files/budgets.hpp"
 #include "forksight/version.hpp"
 #include "render/findings_json.hpp"
+#include "render/json_writer.hpp"
 #include "render/names.hpp"
 
 namespace forksight::render {
 
 namespace {
 
-// Keeps the order in which members are written: people read the first members first.
-using Json = nlohmann::ordered_json;
-
-template <class Items, class ToJson>
-Json array_of(const Items& items, ToJson to_json) {
-  Json array = Json::array();
-  for (const auto& item : items) array.push_back(to_json(item));
-  return array;
+template <class T>
+void member_or_null(JsonWriter& out, std::string_view name, const std::optional<T>& value) {
+  out.key(name);
+  if (value) {
+    out.value(*value);
+  } else {
+    out.null();
+  }
 }
 
-Json to_json(const model::Waker& waker) {
-  return {{"pid", waker.pid}, {"tid", waker.tid}, {"fd", waker.fd}, {"via", waker.via}};
+template <class Items, class Write>
+void array(JsonWriter& out, std::string_view name, const Items& items, Write write) {
+  out.key(name);
+  out.begin_array();
+  for (const auto& item : items) write(item);
+  out.end_array();
 }
 
-Json to_json(const model::Ender& ender) {
-  Json json = {{"kind", name_of(ender.kind)}};
+template <class Write>
+void object(JsonWriter& out, const Write& write_members) {
+  out.begin_object();
+  write_members();
+  out.end_object();
+}
+
+template <class T>
+void values(JsonWriter& out, std::string_view name, const std::vector<T>& of_member) {
+  array(out, name, of_member, [&](const T& value) { out.value(value); });
+}
+
+void stack(JsonWriter& out, const model::Stack& of_member) {
+  out.key("stack");
+  write_stack(out, of_member);
+}
+
+void write(JsonWriter& out, const model::Waker& waker) {
+  object(out, [&] {
+    out.member("pid", waker.pid);
+    out.member("tid", waker.tid);
+    out.member("fd", waker.fd);
+    out.member("via", waker.via);
+  });
+}
+
+void write_members(JsonWriter& out, const model::Ender& ender) {
+  out.member("kind", name_of(ender.kind));
   switch (ender.kind) {
     case model::EnderKind::kProcess:
-      json["pid"] = ender.pid;
-      json["tid"] = ender.tid;
-      json["fd"] = ender.fd;
-      json["via"] = ender.via;
-      json["command"] = ender.command;
-      json["state"] = std::string(1, ender.state);
-      json["frozen"] = ender.is_frozen;
-      json["never_wrote"] = !ender.may_have_written;
+      out.member("pid", ender.pid);
+      out.member("tid", ender.tid);
+      out.member("fd", ender.fd);
+      out.member("via", ender.via);
+      out.member("command", ender.command);
+      out.member("state", std::string_view(&ender.state, 1));
+      out.member("frozen", ender.is_frozen);
+      out.member("never_wrote", !ender.may_have_written);
       break;
-    case model::EnderKind::kTimer: json["in_ms"] = ender.in_ms ? Json(*ender.in_ms) : Json(); [[fallthrough]];
+    case model::EnderKind::kTimer: member_or_null(out, "in_ms", ender.in_ms); [[fallthrough]];
     case model::EnderKind::kSignal:
-    case model::EnderKind::kAnybody: json["what"] = ender.what; break;
-    case model::EnderKind::kContinue: json["run"] = ender.what; break;
+    case model::EnderKind::kAnybody: out.member("what", ender.what); break;
+    case model::EnderKind::kContinue: out.member("run", ender.what); break;
   }
-  return json;
 }
 
-Json to_json(const model::Wait& wait) {
+void write(JsonWriter& out, const model::Wait& wait) {
   const auto listed = std::span(wait.wakers).first(std::min(wait.wakers.size(), files::kMaxListedWakers));
-  Json json = {{"tid", wait.tid},
-               {"name", wait.name},
-               {"kind", name_of(wait.kind)},
-               {"object", wait.object},
-               {"target_pid", wait.target_pid},
-               {"has_timeout", wait.has_timeout},
-               {"state", std::string(1, wait.state)},
-               {"use", name_of(wait.use)},
-               {"owner", wait.owner},
-               {"path", wait.path},
-               {"object_name", wait.object_name},
-               {"wakers", array_of(listed, [](const model::Waker& waker) { return to_json(waker); })},
-               {"stuck", wait.is_stuck}};
-  if (listed.size() < wait.wakers.size()) json["wakers_left_out"] = wait.wakers.size() - listed.size();
-  json["fd"] = wait.fd;
-  json["call"] = wait.call;
-  json["target"] = wait.target;
-  json["for_ms"] = wait.for_ms ? Json(*wait.for_ms) : Json();
-  json["could_end"] = Json();
-  if (wait.are_enders_known)
-    json["could_end"] = array_of(wait.enders, [](const auto& ender) { return to_json(ender); });
-  json["stack"] = stack_to_json(wait.stack);
-  json["stack_cut"] = wait.stack.cut;
-  return json;
+  object(out, [&] {
+    out.member("tid", wait.tid);
+    out.member("name", wait.name);
+    out.member("kind", name_of(wait.kind));
+    out.member("object", wait.object);
+    out.member("target_pid", wait.target_pid);
+    out.member("has_timeout", wait.has_timeout);
+    out.member("state", std::string_view(&wait.state, 1));
+    out.member("use", name_of(wait.use));
+    out.member("owner", wait.owner);
+    out.member("path", wait.path);
+    out.member("object_name", wait.object_name);
+    array(out, "wakers", listed, [&](const model::Waker& waker) { write(out, waker); });
+    out.member("stuck", wait.is_stuck);
+    if (listed.size() < wait.wakers.size()) out.member("wakers_left_out", wait.wakers.size() - listed.size());
+    out.member("fd", wait.fd);
+    out.member("call", wait.call);
+    out.member("target", wait.target);
+    member_or_null(out, "for_ms", wait.for_ms);
+    if (wait.are_enders_known) {
+      array(out, "could_end", wait.enders,
+            [&](const model::Ender& ender) { object(out, [&] { write_members(out, ender); }); });
+    } else {
+      out.key("could_end");
+      out.null();
+    }
+    stack(out, wait.stack);
+    out.member("stack_cut", wait.stack.cut);
+  });
 }
 
-Json to_json(const model::Process& process, const model::Model& model) {
-  Json json = process_to_json(process);
-  json["world_size"] = process.world_size < 0 ? Json() : Json(process.world_size);
-  json["liveness"] = name_of(process.liveness);
-  json["stuck_for_ms"] = process.stuck_for_ms;
-  json["exit_status"] = process.exit_status ? Json(*process.exit_status) : Json();
-  json["waits_for"] = process.waits_for ? Json(model.processes[*process.waits_for].pid) : Json();
-  json["waits_via"] = process.waits_via;
-  if (!process.ways_out.empty()) json["ways_out"] = process.ways_out;
-  json["waits"] = Json::array();  // add_waits() adds the waits to the text
-  return json;
+void write(JsonWriter& out, const model::Process& process, const model::Model& model) {
+  object(out, [&] {
+    write_process_members(out, process);
+    member_or_null(out, "world_size", process.world_size < 0 ? std::nullopt : std::optional(process.world_size));
+    out.member("liveness", name_of(process.liveness));
+    out.member("stuck_for_ms", process.stuck_for_ms);
+    member_or_null(out, "exit_status", process.exit_status);
+    member_or_null(out, "waits_for",
+                   process.waits_for ? std::optional(model.processes[*process.waits_for].pid) : std::nullopt);
+    out.member("waits_via", process.waits_via);
+    if (!process.ways_out.empty()) values(out, "ways_out", process.ways_out);
+    array(out, "waits", process.waits, [&](const model::Wait& wait) { write(out, wait); });
+  });
 }
 
-Json to_json(const model::Pool& pool) {
-  return {{"kind", name_of(pool.kind)},
-          {"library", pool.library},
-          {"workers_before", pool.workers_before},
-          {"workers_lost", pool.workers_lost},
-          {"in_region", pool.in_region},
-          {"rebuilds_itself", pool.rebuilds_itself},
-          {"cure", pool.cure ? Json(name_of(*pool.cure)) : Json()},
-          {"cure_result", pool.cure ? Json(name_of(pool.cure_result)) : Json()}};
+void write(JsonWriter& out, const model::Pool& pool) {
+  object(out, [&] {
+    out.member("kind", name_of(pool.kind));
+    out.member("library", pool.library);
+    out.member("workers_before", pool.workers_before);
+    out.member("workers_lost", pool.workers_lost);
+    out.member("in_region", pool.in_region);
+    out.member("rebuilds_itself", pool.rebuilds_itself);
+    member_or_null(out, "cure", pool.cure ? std::optional(name_of(*pool.cure)) : std::nullopt);
+    member_or_null(out, "cure_result", pool.cure ? std::optional(name_of(pool.cure_result)) : std::nullopt);
+  });
 }
 
-Json to_json(const model::Cuda& cuda) {
-  Json json = {{"library", cuda.library},
-               {"version", cuda.version == 0 ? Json() : Json(cuda.version)},
-               {"initialised", cuda.is_initialised},
-               {"lost", cuda.was_lost},
-               {"asked", cuda.asked},
-               {"devices", cuda.devices < 0 ? Json() : Json(cuda.devices)},
-               {"active_contexts", cuda.active_contexts},
-               {"init", Json()}};
-  if (cuda.init_tid != 0) {
-    json["init"] = {{"tid", cuda.init_tid},
-                    {"thread", cuda.init_thread},
-                    {"way", name_of(cuda.init_way)},
-                    {"stack", stack_to_json(cuda.init_stack)}};
-  }
-  return json;
+void write(JsonWriter& out, const model::Cuda& cuda) {
+  object(out, [&] {
+    out.member("library", cuda.library);
+    member_or_null(out, "version", cuda.version == 0 ? std::nullopt : std::optional(cuda.version));
+    out.member("initialised", cuda.is_initialised);
+    out.member("lost", cuda.was_lost);
+    out.member("asked", cuda.asked);
+    member_or_null(out, "devices", cuda.devices < 0 ? std::nullopt : std::optional(cuda.devices));
+    values(out, "active_contexts", cuda.active_contexts);
+    out.key("init");
+    if (cuda.init_tid == 0) {
+      out.null();
+    } else {
+      object(out, [&] {
+        out.member("tid", cuda.init_tid);
+        out.member("thread", cuda.init_thread);
+        out.member("way", name_of(cuda.init_way));
+        stack(out, cuda.init_stack);
+      });
+    }
+  });
 }
 
-Json to_json(const model::ThreadPool& pool) {
+void write(JsonWriter& out, const model::ThreadPool& pool) {
   const model::OwnerInfo& owner = model::info_of(pool.owner);
-  return {{"owner", owner.key},
-          {"library", pool.library},
-          {"threads_before", pool.before},
-          {"threads_after", pool.threads.size()},
-          {"state", name_of(pool.state)}};
+  object(out, [&] {
+    out.member("owner", owner.key);
+    out.member("library", pool.library);
+    out.member("threads_before", pool.before);
+    out.member("threads_after", pool.threads.size());
+    out.member("state", name_of(pool.state));
+  });
 }
 
-Json to_json(const model::HandlerTime& time, const model::Model& model) {
+void write(JsonWriter& out, const model::HandlerTime& time, const model::Model& model) {
   constexpr const char* kPhases[] = {"prepare", "parent", "child"};
   const model::AtforkHandlers& handlers = model.handlers[time.handlers];
-  Json json = {{"library", handlers.library}};
-  for (std::size_t phase = 0; phase < std::size(kPhases); ++phase) {
-    json[kPhases[phase]] = Json();
-    if (!handlers.has[phase]) continue;
-    json[kPhases[phase]] = {{"function", handlers.functions[phase]},
-                            {"ns", time.ns[phase] ? Json(*time.ns[phase]) : Json()}};
-  }
-  return json;
-}
-
-Json to_json(const model::Fork& fork, const model::Model& model) {
-  Json json = {{"pid", model.processes[fork.process].pid},
-               {"child", fork.child ? Json(model.processes[*fork.child].pid) : Json()},
-               {"tid", model.threads[fork.forking_thread].tid},
-               {"time_ns", fork.time_ns},
-               {"prepare_ns", fork.prepare_ns},
-               {"total_ns", fork.total_ns},
-               {"error", fork.error},
-               {"lost_threads", fork.lost_threads.size() + fork.unknown_threads},
-               {"held_locks", std::ranges::count_if(fork.held, [&](const model::Held& held) {
-                  const model::LockKind kind = model.locks[held.lock].kind;
-                  return kind != model::LockKind::kCondition && kind != model::LockKind::kBarrier;
-                })}};
-  json["threads_before"] = 1 + fork.lost_threads.size() + fork.unknown_threads + fork.ended_in_prepare.size();
-  json["threads_after"] = 1 + fork.lost_threads.size() + fork.unknown_threads;
-  json["thread_pools"] = array_of(fork.thread_pools, [](const auto& pool) { return to_json(pool); });
-  json["handlers"] = array_of(fork.handlers, [&](const auto& time) { return to_json(time, model); });
-  json["pools"] = array_of(fork.pools, [&](model::PoolId id) { return to_json(model.pools[id]); });
-  json["cuda"] = fork.cuda ? to_json(*fork.cuda) : Json();
-  json["stack"] = stack_to_json(fork.stack);
-  return json;
-}
-
-constexpr std::string_view kNoWaits = "\"waits\": []";
-
-// Appends the waits as the elements of a JSON array. In memory, the JSON values of one wait take ten times as much as
-// their text. So with very many threads, the values of all waits together would take gigabytes.
-void append_waits(const std::vector<model::Wait>& waits, std::string& text) {
-  constexpr std::string_view kIndent = "\n        ";
-  constexpr std::size_t kSample = 64;
-  text += "[";
-  const std::size_t begin = text.size();
-  for (std::size_t i = 0; i < waits.size(); ++i) {
-    text += i == 0 ? "" : ",";
-    text += kIndent;
-    const std::string wait = value_text(to_json(waits[i]));
-    for (std::size_t at = 0; at < wait.size();) {
-      const std::size_t end = std::min(wait.find('\n', at), wait.size());
-      text.append(wait, at, end - at);
-      if (end < wait.size()) text += kIndent;
-      at = end + 1;
+  object(out, [&] {
+    out.member("library", handlers.library);
+    for (std::size_t phase = 0; phase < std::size(kPhases); ++phase) {
+      out.key(kPhases[phase]);
+      if (!handlers.has[phase]) {
+        out.null();
+        continue;
+      }
+      object(out, [&] {
+        out.member("function", handlers.functions[phase]);
+        member_or_null(out, "ns", time.ns[phase]);
+      });
     }
-    // A string that grows bit by bit is copied to memory that is twice as large. So the size of the whole text is
-    // estimated from the first waits.
-    if (i + 1 == kSample) text.reserve(text.size() + (text.size() - begin) / kSample * waits.size() * 5 / 4);
-  }
-  text += "\n      ]";
+  });
 }
 
-// Adds the waits of the processes to the text of the report. In `text`, each process has an empty list of waits.
-std::string add_waits(std::string_view text, const std::vector<model::Process>& processes) {
-  std::string all;
-  for (const model::Process& process : processes) {
-    // A quotation mark within a text is written as \", so no text contains kNoWaits.
-    const std::size_t end = text.find(kNoWaits) + kNoWaits.size();
-    all += text.substr(0, process.waits.empty() ? end : end - 2);
-    if (!process.waits.empty()) append_waits(process.waits, all);
-    text.remove_prefix(end);
-  }
-  all += text;
-  return all;
+void write(JsonWriter& out, const model::Fork& fork, const model::Model& model) {
+  const auto held_locks = std::ranges::count_if(fork.held, [&](const model::Held& held) {
+    const model::LockKind kind = model.locks[held.lock].kind;
+    return kind != model::LockKind::kCondition && kind != model::LockKind::kBarrier;
+  });
+  const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;
+  object(out, [&] {
+    out.member("pid", model.processes[fork.process].pid);
+    member_or_null(out, "child", fork.child ? std::optional(model.processes[*fork.child].pid) : std::nullopt);
+    out.member("tid", model.threads[fork.forking_thread].tid);
+    out.member("time_ns", fork.time_ns);
+    out.member("prepare_ns", fork.prepare_ns);
+    out.member("total_ns", fork.total_ns);
+    out.member("error", fork.error);
+    out.member("lost_threads", lost);
+    out.member("held_locks", held_locks);
+    out.member("threads_before", 1 + lost + fork.ended_in_prepare.size());
+    out.member("threads_after", 1 + lost);
+    array(out, "thread_pools", fork.thread_pools, [&](const model::ThreadPool& pool) { write(out, pool); });
+    array(out, "handlers", fork.handlers, [&](const model::HandlerTime& time) { write(out, time, model); });
+    array(out, "pools", fork.pools, [&](model::PoolId id) { write(out, model.pools[id]); });
+    out.key("cuda");
+    if (fork.cuda) {
+      write(out, *fork.cuda);
+    } else {
+      out.null();
+    }
+    stack(out, fork.stack);
+  });
+}
+
+void write(JsonWriter& out, const model::Model& model, const std::vector<Finding>& findings) {
+  object(out, [&] {
+    out.member("schema", kReportSchema);
+    out.key("tool");
+    object(out, [&] {
+      out.member("name", "forksight");
+      out.member("version", FORKSIGHT_VERSION);
+    });
+    values(out, "command", model.command);
+    array(out, "processes", model.processes, [&](const model::Process& process) { write(out, process, model); });
+    array(out, "forks", model.forks, [&](const model::Fork& fork) { write(out, fork, model); });
+    array(out, "findings", findings, [&](const Finding& finding) { write_finding(out, finding, model.processes); });
+    values(out, "limits", model.limits);
+  });
 }
 
 }  // namespace
 
+bool write_json(const model::Model& model, const std::vector<Finding>& findings, const Sink& sink) {
+  JsonWriter out(sink);
+  write(out, model, findings);
+  return out.finish();
+}
+
 std::string render_json(const model::Model& model, const std::vector<Finding>& findings) {
-  Json report = {{"schema", kReportSchema},
-                 {"tool", {{"name", "forksight"}, {"version", FORKSIGHT_VERSION}}},
-                 {"command", model.command}};
-  report["processes"] = array_of(model.processes, [&](const auto& process) { return to_json(process, model); });
-  report["forks"] = array_of(model.forks, [&](const auto& fork) { return to_json(fork, model); });
-  report["findings"] =
-      array_of(findings, [&](const auto& finding) { return finding_to_json(finding, model.processes); });
-  report["limits"] = model.limits;
-  return add_waits(document_text(report), model.processes);
+  return json_text([&](JsonWriter& out) { write(out, model, findings); });
 }
 
 }  // namespace forksight::render

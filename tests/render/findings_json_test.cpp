@@ -68,6 +68,10 @@ ToldFindings make_told() {
 
 std::string text_of(const ToldFindings& told) { return tell_findings(kSchema, told); }
 
+std::string text_of(const Finding& finding, const std::vector<model::Process>& processes) {
+  return json_text([&](JsonWriter& out) { write_finding(out, finding, processes); });
+}
+
 TEST(FindingsJson, AreReadBackUnchanged) {
   const ToldFindings told = make_told();
   const auto again = read_findings(kSchema, text_of(told));
@@ -123,8 +127,7 @@ TEST(FindingsJson, AreReadFromEachSampleReport) {
     ASSERT_EQ(again->processes.size(), sample.model.processes.size());
     ASSERT_EQ(again->findings.size(), findings.size());
     for (std::size_t index = 0; index < findings.size(); ++index, ++read) {
-      EXPECT_EQ(document_text(finding_to_json(again->findings[index], again->processes)),
-                document_text(finding_to_json(findings[index], sample.model.processes)));
+      EXPECT_EQ(text_of(again->findings[index], again->processes), text_of(findings[index], sample.model.processes));
     }
   }
   EXPECT_GE(read, 9U);
