@@ -21,6 +21,7 @@ namespace {
 constexpr std::size_t kMostPids = 8;
 constexpr std::size_t kMostSentences = 12;  // a screen of sentences, if each takes two lines
 constexpr std::size_t kMostFiles = 8;       // the most files that one sentence names
+constexpr std::size_t kMostFindings = 100;  // nobody reads more, and the most certain ones come first
 
 std::string upper(std::string text) {
   for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
@@ -48,13 +49,22 @@ class TextReport {
     head();
     std::size_t number = 0;
     for (const Finding& finding : findings_) {
-      if (finding.outcome != Outcome::kCured) describe(++number, finding);
+      if (finding.outcome != Outcome::kCured && may_describe(number)) describe(++number, finding);
     }
     cured(number);
+    if (number < findings_.size()) {
+      page_.blank();
+      page_.paragraph(Style::kBold,
+                      fmt::format("{}; --full or --format json shows them",
+                                  words::count(findings_.size() - number, "more finding", "more findings")));
+    }
     return page_.take();
   }
 
  private:
+  // `number`: how many findings the report describes already.
+  bool may_describe(std::size_t number) const { return options_.full || number < kMostFindings; }
+
   void head() {
     // If a process with one thread forks, the fork is recorded only for one of these reasons: the process has output
     // that it has not written, it shares files with the child, or the child draws random numbers.
@@ -104,11 +114,11 @@ class TextReport {
   }
 
   // Describes the hazards that were cured. The text is short, because a cured hazard did no harm. It says what to
-  // change in the program.
-  void cured(std::size_t number) {
+  // change in the program. `number`: how many findings the report describes already. Is advanced.
+  void cured(std::size_t& number) {
     bool is_first = true;
     for (const Finding& finding : findings_) {
-      if (finding.outcome != Outcome::kCured) continue;
+      if (finding.outcome != Outcome::kCured || !may_describe(number)) continue;
       if (is_first) {
         page_.blank();
         page_.paragraph(

@@ -50,6 +50,26 @@ TEST(Limits, LongListsAreFolded) {
   EXPECT_EQ(fold({"one"}, "unexplained hangs", {}), std::vector<std::string>{"one"});
 }
 
+TEST(Findings, AreDescribedUpToAHundred) {
+  model::Model model;
+  model.processes.resize(1);
+  std::vector<Finding> findings(150);
+  for (std::size_t i = 0; i < findings.size(); ++i) {
+    findings[i].rule = "lock-cycle";
+    findings[i].processes = {0};
+    if (i >= 90) findings[i].outcome = Outcome::kCured;
+  }
+  const std::string text = render_text(model, findings);
+  EXPECT_NE(text.find("\n100. CURED: lock-cycle"), std::string::npos) << text;
+  EXPECT_EQ(text.find("\n101. "), std::string::npos);
+  EXPECT_NE(text.find("\n50 more findings; --full or --format json shows them\n"), std::string::npos);
+  TextOptions full;
+  full.full = true;
+  const std::string all = render_text(model, findings, full);
+  EXPECT_NE(all.find("\n150. CURED: lock-cycle"), std::string::npos);
+  EXPECT_EQ(all.find("more findings"), std::string::npos);
+}
+
 // The user started forksight because of the hang, so the report begins with the unexplained hangs.
 TEST(Unexplained, IsReportedInTheFirstLines) {
   const std::string text = render_text({}, {}, {}, {"process 7 (app) has been stuck, and no rule explains why"});
