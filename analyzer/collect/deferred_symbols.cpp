@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "model/stack_bytes.hpp"
+
 namespace forksight::collect {
 
 namespace {
@@ -64,26 +66,38 @@ void DeferredSymbols::add_data(ImagePtr image, std::uint64_t address, Place<std:
   data_.push_back({std::move(image), address, std::move(name), std::move(module)});
 }
 
-void DeferredSymbols::resolve(model::Model& model) {
+bool DeferredSymbols::resolve(model::Model& model, TraceBudget* budget) {
+  bool has_all = true;
+  const auto may_keep = [&](std::size_t bytes) {
+    const bool is_allowed = budget == nullptr || budget->allows_name(bytes);
+    has_all = has_all && is_allowed;
+    return is_allowed;
+  };
   Symbolizers symbolizers;
   // A server forks at the same place again and again. So stacks with equal bytes are unwound only once.
   std::map<std::pair<const Image*, std::string_view>, model::Stack> unwound;
   for (const StackTask& task : stacks_) {
     const auto [at, is_new] = unwound.try_emplace({task.image.get(), as_key(task.record.payload)});
-    if (is_new) at->second = unwind(symbolizers.of(task.image), task.record);
-    task.place(model) = at->second;
+    if (is_new) {
+      model::Stack stack = unwind(symbolizers.of(task.image), task.record);
+      if (may_keep(model::bytes_of(stack))) at->second = std::move(stack);
+    }
+    if (may_keep(model::bytes_of(at->second))) task.place(model) = at->second;
   }
   for (const CodeTask& task : code_) {
     symbols::CodeSymbol symbol;
-    if (symbolizers.of(task.image).find_code(task.address, symbol)) task.function(model) = std::move(symbol.function);
+    if (symbolizers.of(task.image).find_code(task.address, symbol) && may_keep(model::bytes_of(symbol.function)))
+      task.function(model) = std::move(symbol.function);
   }
   for (const DataTask& task : data_) {
     symbols::DataSymbol symbol;
     if (!symbolizers.of(task.image).find_data(task.address, symbol)) continue;
+    if (!may_keep(model::bytes_of(symbol.name) + model::bytes_of(symbol.module))) continue;
     task.name(model) = std::move(symbol.name);
     if (task.module) task.module(model) = std::move(symbol.module);
   }
   symbolizers.append_limits(model.limits);
+  return has_all;
 }
 
 }  // namespace forksight::collect

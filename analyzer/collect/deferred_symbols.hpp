@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "collect/module_map.hpp"
+#include "collect/trace_budget.hpp"
 #include "collect/trace_file.hpp"
 #include "model/model.hpp"
 
@@ -28,8 +29,8 @@ class DeferredSymbols {
   void add_data(ImagePtr image, std::uint64_t address, Place<std::string> name, Place<std::string> module);
 
   // Fills in all members of the model for which a Place was added. If names cannot be found, adds sentences about them
-  // to model.limits.
-  void resolve(model::Model& model);
+  // to model.limits. `budget` may be null. Returns false if names or stacks were left out because of the budget.
+  bool resolve(model::Model& model, TraceBudget* budget);
 
  private:
   struct StackTask {

@@ -24,7 +24,10 @@ std::chrono::nanoseconds processor_time() {
 
 }  // namespace
 
-TraceBudget::TraceBudget() : bytes_left_(files::kMaxTraceMemoryBytes), time_left_(files::kLongestTraceReading) {}
+TraceBudget::TraceBudget()
+    : bytes_left_(files::kMaxTraceMemoryBytes),
+      name_bytes_left_(files::kMaxTraceNameBytes),
+      time_left_(files::kLongestTraceReading) {}
 
 void TraceBudget::begin_file(std::uint64_t size) {
   own_bytes_ = size;
@@ -33,6 +36,7 @@ void TraceBudget::begin_file(std::uint64_t size) {
   file_time_ = processor_time();
   most_bytes_ = own_bytes_ + bytes_left_ / 2;
   most_time_ = own_time_ + time_left_ / 2;
+  least_name_bytes_left_ = name_bytes_left_ / 2;
   used_up_ = nullptr;
   records_ = 0;
   payload_ = 0;
@@ -56,6 +60,12 @@ bool TraceBudget::allows(const TraceRecord& record) {
 void TraceBudget::stop_clock() {
   const Nanoseconds used = processor_time() - file_time_;
   time_left_ -= std::min(time_left_, used - std::min(used, own_time_));
+}
+
+bool TraceBudget::allows_name(std::size_t bytes) {
+  if (name_bytes_left_ < least_name_bytes_left_ + bytes) return false;
+  name_bytes_left_ -= bytes;
+  return true;
 }
 
 void TraceBudget::end_file() {

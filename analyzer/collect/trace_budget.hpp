@@ -24,6 +24,9 @@ class TraceBudget {
   // Called when the records have been read, before the names of functions are looked up. Other limits hold for that
   // work (files/costly_files.hpp), so its time does not count here.
   void stop_clock();
+  // Called after a name or a stack was looked up that takes so many bytes. Returns false if the names and stacks of the
+  // file have taken all that they may take. Then this one must not be kept.
+  bool allows_name(std::size_t bytes);
   // Called when the tables of the file have been freed.
   void end_file();
 
@@ -36,12 +39,14 @@ class TraceBudget {
   bool has_room();
 
   std::uint64_t bytes_left_;
+  std::size_t name_bytes_left_;
   Nanoseconds time_left_;
   std::uint64_t own_bytes_ = 0;  // what the file may take before the budget counts
   Nanoseconds own_time_{};
-  std::uint64_t file_bytes_ = 0;  // the memory of this process when the file began
-  Nanoseconds file_time_{};       // the processor time of this process when the file began
-  std::uint64_t most_bytes_ = 0;  // for this file
+  std::uint64_t file_bytes_ = 0;           // the memory of this process when the file began
+  Nanoseconds file_time_{};                // the processor time of this process when the file began
+  std::uint64_t most_bytes_ = 0;           // for this file
+  std::size_t least_name_bytes_left_ = 0;  // what this file must leave of `name_bytes_left_`
   Nanoseconds most_time_{};
   const char* used_up_ = nullptr;
   // since the latest look at the memory and at the clock

@@ -34,7 +34,7 @@ void TraceReader::read() {
     handlers_.attach_handler_runs();
     foresight_.attach_lock_orders();
     if (trace_.budget() != nullptr) trace_.budget()->stop_clock();
-    if (trace_.symbolizes()) trace_.deferred().resolve(trace_.model());
+    if (trace_.symbolizes()) has_all_names_ = trace_.deferred().resolve(trace_.model(), trace_.budget());
     threads_.sort_threads_by_owner();
     python_.join_python();
     trace_.mark_missing_records();
@@ -51,6 +51,7 @@ void TraceReader::tell_limits() {
   if (trace_.budget() != nullptr && trace_.budget()->used_up() != nullptr)
     say(fmt::format("its records would take too much {}; only the first {} of {} records were read",
                     trace_.budget()->used_up(), records_read_, file.records().size()));
+  if (!has_all_names_) say("its names and stacks would take too much memory; some of them are missing");
   const abi::Version libc = file.info().libc.version;
   if (!file.records().empty() && !abi::Mutex::kVersions.have(libc)) {
     say(libc.is_known() ? fmt::format("glibc {}.{} is not known to this build: forksight says nothing about locks",
@@ -60,7 +61,8 @@ void TraceReader::tell_limits() {
   if (trace_.bad_references() > 0)
     say(fmt::format("{} references name no earlier record of the right type and were ignored",
                     trace_.bad_references()));
-  if (has_module_without_path_) say("the path of a program or library was not recorded, so its functions have no names");
+  if (has_module_without_path_)
+    say("the path of a program or library was not recorded, so its functions have no names");
   if (modules_left_out_ > 0)
     say(fmt::format("{} modules were left out, because the trace lists more of them than a process can have",
                     modules_left_out_));

@@ -49,6 +49,7 @@ class TraceReader {
   NoteReader notes_{trace_};
   std::uint64_t modules_left_out_ = 0;
   std::size_t records_read_ = 0;
+  bool has_all_names_ = true;
   bool has_module_without_path_ = false;
 };
 

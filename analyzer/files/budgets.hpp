@@ -73,6 +73,11 @@ inline constexpr std::size_t kMaxTraceRecords = 1'000'000;
 // The memory that the contents of all traces may take together, besides the space that each trace takes on disk.
 // One trace may take at most half of what is left.
 inline constexpr std::uint64_t kMaxTraceMemoryBytes = std::uint64_t{192} << 20U;
+// The memory that the names and stacks of all traces may take together. They are looked up after the records are read.
+// One trace may take at most half of what is left.
+inline constexpr std::size_t kMaxTraceNameBytes = std::size_t{128} << 20U;
+// The memory that the findings of all rules may take together. One rule may take at most half of what is left.
+inline constexpr std::size_t kMaxFindingBytes = std::size_t{192} << 20U;
 // How much processor time the work on the records of all traces together may take, besides the time for the size of
 // each trace. One trace may take at most half of what is left. The names of functions are looked up later.
 inline constexpr std::chrono::milliseconds kLongestTraceReading{4000};
@@ -143,8 +148,8 @@ inline constexpr std::uint64_t kMaxSemaphoreSearchBytes = std::uint64_t{512} << 
 // /proc.
 inline constexpr std::size_t kMaxPolledDescriptors = 65'536;
 
-// Pairs of a waiting thread and a process that could end its wait, at one look at a process tree. If 1,000 processes wait
-// at one pipe that all of them have open, there are a million such pairs. About further waits nothing is proven.
+// Pairs of a waiting thread and a process that could end its wait, at one look at a process tree. If 1,000 processes
+// wait at one pipe that all of them have open, there are a million such pairs. About further waits nothing is proven.
 inline constexpr std::size_t kMaxPossibleWakers = 1'200'000;
 
 // Processes and threads that the JSON report lists for one wait: those that could end the wait.

@@ -4,7 +4,7 @@ import struct
 HEADER_BYTES = 4096
 MAX_BYTES = 64 << 20
 COMMITTED = 2
-TYPES = {"module": 1, "thread": 4, "handlers": 6, "fork": 7, "forked": 8, "held": 9, "touch": 10, "note": 13, "handler_run": 27, "unflushed": 52,
+TYPES = {"module": 1, "stack": 3, "thread": 4, "handlers": 6, "fork": 7, "forked": 8, "held": 9, "touch": 10, "note": 13, "handler_run": 27, "unflushed": 52,
          "flush": 53, "life": 56, "order": 57, "share": 60, "share_use": 61, "draw": 62}
 
 
@@ -60,8 +60,13 @@ def thread(tid, start=0):
     return struct.pack("<iiQQQII16sQ", tid, 0, start, 0, 0, 0, 0, b"worker", 0)
 
 
-def module(path, start):
-    return struct.pack("<QQQII32s", start, start, start + 0x1000, 20, len(path), bytes(32)) + path
+def module(path, start, size=0x1000, build_id=bytes(20)):
+    return struct.pack("<QQQII32s", start, start, start + size, len(build_id), len(path), build_id) + path
+
+
+def stack(frames, return_address):
+    """A stack on which each frame has eight bytes, the return address."""
+    return struct.pack("<QQQII", return_address, 0x7FFF0000, 0, 8 * frames, 0) + struct.pack("<Q", return_address) * frames
 
 
 def handlers(entry, count):
@@ -82,8 +87,8 @@ def held(fork_reference, lock, thread_reference):
     return struct.pack("<QQQQII", fork_reference, lock, thread_reference, 0, 1, 40) + mutex
 
 
-def touch(fork_reference, held_reference, lock):
-    return struct.pack("<QIIQQQQIIII", fork_reference, 1, 0, held_reference, 0, lock, 0, 0, 0, 0, 0)
+def touch(fork_reference, held_reference, lock, stack_reference=0):
+    return struct.pack("<QIIQQQQIIII", fork_reference, 1, 0, held_reference, 0, lock, stack_reference, 0, 0, 0, 0)
 
 
 def life():
