@@ -47,13 +47,14 @@ std::string make_text(const model::Model& model, const std::vector<Finding>& fin
 }  // namespace
 
 ExitStatus show_report(model::Model& model, const ReportStyle& style, const ReportContents& contents) {
-  std::vector<Finding> findings = diagnose(model);
+  std::vector<std::string> limits;
+  std::vector<Finding> findings = diagnose(model, limits);
   contents.outside.add_to(model, findings);
   if (files::has_read_lost_page()) {
     model.limits.push_back(
         "a program or library became shorter while forksight read it: names and lines may be missing");
   }
-  for (std::string& limit : find_search_limits(model)) model.limits.push_back(std::move(limit));
+  for (std::string& limit : limits) model.limits.push_back(std::move(limit));
   bool is_written = false;
   if (style.format == "json") {
     for (std::string& sentence : find_unexplained(model, findings)) model.limits.push_back(std::move(sentence));

@@ -178,14 +178,45 @@ void attach_victims(const model::Model& model, std::vector<Finding>& findings) {
   }
 }
 
+// Appends one sentence for each search that has ended early, because it took too many steps.
+void append_search_limits(const model::Model& model, const Evidence& evidence, std::vector<std::string>& limits) {
+  if (!evidence.has_all_cycles()) {
+    limits.emplace_back(
+        "the waits are too many to search completely, so rings of threads that wait for each other "
+        "may be missing");
+  }
+  if (!model.lock_orders.empty() && !orders::find_rings(model).is_complete) {
+    limits.push_back(
+        fmt::format("{} orders of locks are too many to search completely, so long rings of locks may be missing; run "
+                    "a smaller part of the program under --lock-order",
+                    model.lock_orders.size()));
+  }
+}
+
 }  // namespace
 
 std::vector<Finding> diagnose(const model::Model& model) {
+  std::vector<std::string> limits;
+  return diagnose(model, limits);
+}
+
+std::vector<Finding> diagnose(const model::Model& model, std::vector<std::string>& limits) {
   const Evidence evidence(model);
-  std::vector<Finding> findings;
+  FindingList list;
   for (const Rule& rule : all_rules()) {
-    if (rule.evaluate != nullptr) rule.evaluate(evidence, findings);
+    if (rule.evaluate == nullptr) continue;
+    list.begin_rule();
+    try {
+      rule.evaluate(evidence, list);
+    } catch (const TooManyFindings&) {
+      limits.push_back(
+          fmt::format("{} was found so often that the findings would take too much memory; some of them "
+                      "are missing",
+                      rule.slug));
+    }
   }
+  append_search_limits(model, evidence, limits);
+  std::vector<Finding> findings = list.take();
   // A hang that may be intended is no finding. `forksight why` shows what the process waits for, and what could end the
   // wait.
   std::erase_if(findings, [](const Finding& finding) { return finding.may_be_intended; });
@@ -260,22 +291,6 @@ std::vector<std::string> find_unexplained(const model::Model& model, const std::
                                     name, since, proof, next));
   }
   return sentences;
-}
-
-std::vector<std::string> find_search_limits(const model::Model& model) {
-  std::vector<std::string> limits;
-  if (!cycles::find_cycles(model).is_complete) {
-    limits.emplace_back(
-        "the waits are too many to search completely, so rings of threads that wait for each other "
-        "may be missing");
-  }
-  if (!model.lock_orders.empty() && !orders::find_rings(model).is_complete) {
-    limits.push_back(
-        fmt::format("{} orders of locks are too many to search completely, so long rings of locks may be missing; run "
-                    "a smaller part of the program under --lock-order",
-                    model.lock_orders.size()));
-  }
-  return limits;
 }
 
 }  // namespace forksight

@@ -14,6 +14,10 @@ namespace forksight {
 // cause.
 std::vector<Finding> diagnose(const model::Model& model);
 
+// Does the same. Appends one sentence to `limits` for each rule and each search that has ended early, because it found
+// too much or took too many steps.
+std::vector<Finding> diagnose(const model::Model& model, std::vector<std::string>& limits);
+
 // `nameless` is a model that was loaded without symbols. Returns false if no rule would find anything in the model even
 // with symbols. Returns true if a rule finds something without symbols, or if a rule that needs names might find
 // something.
@@ -26,8 +30,5 @@ std::vector<model::ProcessId> find_unexplained_processes(const model::Model& mod
 
 // Returns one sentence for each process that find_unexplained_processes() returns.
 std::vector<std::string> find_unexplained(const model::Model& model, const std::vector<Finding>& findings);
-
-// Returns one sentence for each search of diagnose() that has ended early, because it took too many steps.
-std::vector<std::string> find_search_limits(const model::Model& model);
 
 }  // namespace forksight

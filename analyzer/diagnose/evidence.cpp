@@ -77,16 +77,20 @@ bool has_ended(const model::Process& process) {
 
 Evidence::Evidence(const model::Model& model)
     : model_(model),
-      cycles_(cycles::find_cycles(model).found),
-      is_forked_(model.processes.size()),
+      cycles_(cycles::find_cycles(model)),
       has_open_hazard_(model.processes.size()),
-      is_in_handler_(model.processes.size()) {
+      is_in_handler_(model.processes.size()),
+      forks_by_child_(model.processes.size()) {
+  for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
+    processes_by_pid_[model.processes[id].pid].push_back(id);
+  }
   const auto saw = [&](model::ProcessId process, std::int32_t tid, std::uint64_t time_ns) {
     std::uint64_t& last = last_act_[{process, tid}];
     last = std::max(last, time_ns);
   };
-  for (const model::Fork& fork : model.forks) {
-    if (fork.child) is_forked_[*fork.child] = true;
+  for (model::ForkId id = 0; id < model.forks.size(); ++id) {
+    const model::Fork& fork = model.forks[id];
+    if (fork.child) forks_by_child_[*fork.child].push_back(id);
     saw(fork.process, model.threads[fork.forking_thread].tid, fork.time_ns);
   }
   for (const model::Touch& touch : model.touches) {
@@ -108,7 +112,14 @@ Evidence::Evidence(const model::Model& model)
   }
 }
 
-std::string Evidence::name(model::ProcessId id) const { return words::process(model_.processes[id], is_forked_[id]); }
+std::string Evidence::name(model::ProcessId id) const {
+  return words::process(model_.processes[id], !forks_by_child_[id].empty());
+}
+
+std::span<const model::ProcessId> Evidence::processes_with_pid(std::int32_t pid) const {
+  const auto found = processes_by_pid_.find(pid);
+  return found == processes_by_pid_.end() ? std::span<const model::ProcessId>() : found->second;
+}
 
 const model::Process* Evidence::find_untouched_child(const model::Fork& fork) const {
   if (!fork.child || has_open_hazard_[*fork.child]) return nullptr;
@@ -228,10 +239,9 @@ bool Evidence::has_other_readers(const model::Touch& touch) const {
 bool Evidence::may_be_copied_holder(const model::Fork& at, const model::Held& held) const {
   const model::Process& forker = process(at.process);
   if (held.by_forking_thread || model_.threads[held.holder].tid != forker.pid || forker.has_execed) return false;
-  const auto is_its_parent = [&](const model::Process& one) {
-    return one.pid == forker.ppid && one.host == forker.host && one.exe == forker.exe;
-  };
-  return std::ranges::any_of(model_.processes, is_its_parent);
+  return std::ranges::any_of(processes_with_pid(forker.ppid), [&](model::ProcessId id) {
+    return process(id).host == forker.host && process(id).exe == forker.exe;
+  });
 }
 
 // True if the thread that took the semaphore is possibly not the thread that should post it. There are four cases:

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -22,7 +24,9 @@ class Evidence {
 
   const model::Model& model() const { return model_; }
   // The rings of threads that wait for each other (wait_cycles.hpp).
-  const std::vector<cycles::Cycle>& cycles() const { return cycles_; }
+  const std::vector<cycles::Cycle>& cycles() const { return cycles_.found; }
+  // False: there were too many waits to search all of them for rings.
+  bool has_all_cycles() const { return cycles_.is_complete; }
   const model::Process& process(model::ProcessId id) const { return model_.processes[id]; }
   const model::Fork& fork(const model::Touch& touch) const { return model_.forks[touch.fork]; }
   // Returns the name of the process in sentences, such as "child 4242".
@@ -47,6 +51,12 @@ class Evidence {
   // Returns the last futex wait of the process that has not returned; null if there is none.
   const model::Touch* find_open_wait(model::ProcessId id) const;
   bool has_open_hazard(model::ProcessId id) const { return has_open_hazard_[id]; }
+
+  // Return what a rule would have to search for in all processes or forks. There may be hundreds of thousands of them.
+  // The first function returns the forks whose child is this process: one, if the traces are not damaged. The second
+  // function returns the processes with this pid, on any host. Both lists are in the order of the model.
+  std::span<const model::ForkId> forks_that_made(model::ProcessId id) const { return forks_by_child_[id]; }
+  std::span<const model::ProcessId> processes_with_pid(std::int32_t pid) const;
 
   // Returns the outermost atfork handler in which the touching thread blocks. The finding about that handler then
   // reports the touch. Returns null in these cases: the thread is in no handler, or the call returned, was cured, has a
@@ -75,15 +85,16 @@ class Evidence {
   bool did_return(const model::Touch& touch) const;
 
   const model::Model& model_;
-  std::vector<cycles::Cycle> cycles_;
+  cycles::Cycles cycles_;
   using ThreadKey = std::pair<model::ProcessId, std::int32_t>;  // the number is the tid
-  std::vector<bool> is_forked_;  // indexed by process; the next two vectors are indexed in the same way
-  std::vector<bool> has_open_hazard_;
-  std::vector<bool> is_in_handler_;
+  std::vector<bool> has_open_hazard_;                           // indexed by process
+  std::vector<bool> is_in_handler_;                             // indexed by process
   std::map<ThreadKey, std::uint64_t> last_act_;
   std::map<ThreadKey, std::uint64_t> last_open_;            // when the thread's last open hazard began
   std::map<ThreadKey, const model::HandlerRun*> handlers_;  // the outermost handler that the thread is in
   std::map<model::ProcessId, const model::Touch*> open_waits_;
+  std::vector<std::vector<model::ForkId>> forks_by_child_;  // indexed by process
+  std::unordered_map<std::int32_t, std::vector<model::ProcessId>> processes_by_pid_;
 };
 
 // True if the call did not return, was not cured, and is not a futex wait. If the process of such a call is stuck, it

@@ -16,6 +16,7 @@ using model::OrderedLock;
 
 constexpr std::size_t kLongest = 6;
 constexpr std::size_t kMostSteps = 200'000;
+constexpr std::size_t kMostVisits = 20'000'000;  // orders that the search looks at, including those that cannot follow
 
 bool exclude(const OrderedLock& one, const OrderedLock& other) {
   return one.number == other.number && !(one.shared && other.shared);
@@ -57,11 +58,12 @@ class Search {
           for (const std::uint64_t moment : order->moments) {
             path_ = {{order, {order->life, moment}}};
             extend(length);
+            if (is_exhausted()) return {std::move(rings_), false};
           }
         }
       }
     }
-    return {std::move(rings_), steps_ <= kMostSteps && !precedence_.has_given_up()};
+    return {std::move(rings_), !precedence_.has_given_up()};
   }
 
  private:
@@ -69,6 +71,8 @@ class Search {
   using Orders = std::map<Key, std::vector<const LockOrder*>>;
 
   model::ProcessId process_of(const LockOrder& order) const { return model_.lives[order.life].process; }
+
+  bool is_exhausted() const { return steps_ > kMostSteps || visits_ > kMostVisits; }
 
   void extend(std::size_t length) {
     const Step last = path_.back();  // a copy, because the path grows below
@@ -80,6 +84,8 @@ class Search {
     const Key awaited{process_of(*last.order), last.order->taken_as.number};
     if (const auto next = by_held_.find(awaited); next != by_held_.end()) {
       for (const LockOrder* order : next->second) {
+        ++visits_;
+        if (is_exhausted()) return;
         // The first link holds the lock with the lowest number. So the search finds each ring only once.
         if (order->held_as.number <= first.held_as.number || !exclude(last.order->taken_as, order->held_as)) continue;
         append(length, order, false);
@@ -89,12 +95,17 @@ class Search {
     if (!last.order->queues || !last.order->taken_as.shared) return;
     const auto queue = writers_.find(awaited);
     if (queue == writers_.end()) return;
-    for (const LockOrder* order : queue->second) append(length, order, true);
+    for (const LockOrder* order : queue->second) {
+      ++visits_;
+      if (is_exhausted()) return;
+      append(length, order, true);
+    }
   }
 
   void append(std::size_t length, const LockOrder* order, bool is_queued) {
     for (const std::uint64_t moment : order->moments) {
-      if (++steps_ > kMostSteps) return;
+      ++steps_;
+      if (is_exhausted()) return;
       const Step step{order, {order->life, moment}, is_queued};
       if (!std::ranges::all_of(path_, [&](const Step& other) { return can_meet(other, step); })) continue;
       path_.push_back(step);
@@ -130,6 +141,7 @@ class Search {
   std::vector<std::set<Key>> known_;
   std::vector<Ring> rings_;
   std::size_t steps_ = 0;
+  std::size_t visits_ = 0;
 };
 
 }  // namespace

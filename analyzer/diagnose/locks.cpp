@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <unordered_set>
 
 #include "diagnose/pools.hpp"
 #include "diagnose/queues.hpp"
@@ -23,15 +24,17 @@ std::optional<Orphan> find_held(const model::Model& model, const model::Touch& t
 // copy is the first thread of that process, and its tid is the pid. There may be further forks between the forked
 // process and the touching process. If another thread than the copy called one of these forks, that fork lost the copy.
 // Returns the first such fork. Null: the copy called all of these forks, or one of these forks is not known.
-const model::Fork* find_fork_that_lost_it(const model::Model& model, const model::Touch& touch) {
+const model::Fork* find_fork_that_lost_it(const Evidence& evidence, const model::Touch& touch) {
+  const model::Model& model = evidence.model();
   const model::Fork* lost_by = nullptr;
   model::ProcessId at = touch.process;
-  for (std::size_t steps = 0; steps < model.forks.size() && model.forks[touch.fork].child != at; ++steps) {
-    const auto is_of_it = [&](const model::Fork& fork) { return fork.child == at; };
-    const auto fork = std::ranges::find_if(model.forks, is_of_it);
-    if (fork == model.forks.end()) return nullptr;
-    if (model.threads[fork->forking_thread].tid != model.processes[fork->process].pid) lost_by = &*fork;
-    at = fork->process;
+  std::unordered_set<model::ProcessId> seen;
+  while (model.forks[touch.fork].child != at && seen.insert(at).second) {
+    const auto made_by = evidence.forks_that_made(at);
+    if (made_by.empty()) return nullptr;
+    const model::Fork& fork = model.forks[made_by.front()];
+    if (model.threads[fork.forking_thread].tid != model.processes[fork.process].pid) lost_by = &fork;
+    at = fork.process;
   }
   return lost_by;
 }
@@ -46,10 +49,11 @@ const model::Thread& find_first_thread(const model::Model& model, const model::F
 }
 
 // Returns the orphan if the lock was held at the fork, and this fork or a later one lost the holder.
-std::optional<Orphan> find_lost(const model::Model& model, const model::Touch& touch) {
+std::optional<Orphan> find_lost(const Evidence& evidence, const model::Touch& touch) {
+  const model::Model& model = evidence.model();
   auto found = find_held(model, touch);
   if (!found || !found->held.by_forking_thread) return found;
-  const model::Fork* const lost_by = find_fork_that_lost_it(model, touch);
+  const model::Fork* const lost_by = find_fork_that_lost_it(evidence, touch);
   if (lost_by == nullptr) return std::nullopt;
   return Orphan{found->held, found->lock, find_first_thread(model, *lost_by, *found), *lost_by, &found->holder};
 }
@@ -103,7 +107,7 @@ std::string errno_words(int code) {
 std::optional<Orphan> find_any_orphan(const Evidence& evidence, const model::Touch& touch) {
   if (evidence.find_handler(touch) != nullptr) return std::nullopt;
   if (touch.kind != model::TouchKind::kLock) return std::nullopt;
-  return find_lost(evidence.model(), touch);
+  return find_lost(evidence, touch);
 }
 
 std::optional<Orphan> find_orphan(const Evidence& evidence, const model::Touch& touch) {
@@ -117,7 +121,7 @@ std::optional<Orphan> find_own(const Evidence& evidence, const model::Touch& tou
   auto found = find_held(evidence.model(), touch);
   const bool is_of_lock = touch.kind == model::TouchKind::kLock || touch.kind == model::TouchKind::kUnlockRefused;
   if (!found || !is_of_lock || !found->held.by_forking_thread) return std::nullopt;
-  return find_fork_that_lost_it(evidence.model(), touch) == nullptr ? found : std::nullopt;
+  return find_fork_that_lost_it(evidence, touch) == nullptr ? found : std::nullopt;
 }
 
 std::optional<Orphan> find_awaited(const Evidence& evidence, const model::Touch& touch) {

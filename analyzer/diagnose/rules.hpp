@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "diagnose/finding.hpp"
+#include "diagnose/finding_list.hpp"
 
 namespace forksight {
 
@@ -13,14 +13,15 @@ class Evidence;
 struct Rule {
   const char* slug;
   const char* title;
-  // Appends what the rule finds. Null for topics, which are always part of another finding.
-  void (*evaluate)(const Evidence& evidence, std::vector<Finding>& findings);
+  // Appends what the rule finds. Throws TooManyFindings if it finds too much. Null for topics, which are always part of
+  // another finding.
+  void (*evaluate)(const Evidence& evidence, FindingList& findings);
 };
 
 std::span<const Rule> all_rules();
 
 namespace rules {
-#define FORKSIGHT_RULE(function, slug, title) void function(const Evidence& evidence, std::vector<Finding>& findings);
+#define FORKSIGHT_RULE(function, slug, title) void function(const Evidence& evidence, FindingList& findings);
 #define FORKSIGHT_TOPIC(slug, title)
 #include "diagnose/rules.def"
 }  // namespace rules

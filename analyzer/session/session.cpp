@@ -366,12 +366,13 @@ class Session {
       // If nothing could be written into the folder, write_log() has said so.
       if (!readings_.has_failed() && folder_.has_files()) result.model.limits.push_back(model.error());
     }
-    result.findings = diagnose(result.model);
+    std::vector<std::string> limits;
+    result.findings = diagnose(result.model, limits);
     if (seen) outside_.keep(*seen, result.model, result.findings);
     outside_.add_to(result.model, result.findings);
     if (const std::string problem = outside_.write(folder_.path()); !problem.empty()) report_.note(problem);
     result.unexplained = find_unexplained(result.model, result.findings);
-    for (std::string& limit : find_search_limits(result.model)) result.model.limits.push_back(std::move(limit));
+    for (std::string& limit : limits) result.model.limits.push_back(std::move(limit));
     return result;
   }
 

@@ -28,9 +28,10 @@ inline std::size_t run_all_stages(std::vector<std::byte> bytes) {
   // `forksight run` gets its model from a child process, which packs the model. unpack() refuses a model with an id
   // that does not exist. The reader must make no such model, so unpack() must accept the model of every trace.
   if (!guard::unpack(guard::pack(model))) std::abort();
-  const std::vector<Finding> findings = diagnose(model);
+  std::vector<std::string> limits;
+  const std::vector<Finding> findings = diagnose(model, limits);
   const std::vector<std::string> unexplained = find_unexplained(model, findings);
-  for (std::string& limit : find_search_limits(model)) model.limits.push_back(std::move(limit));
+  for (std::string& limit : limits) model.limits.push_back(std::move(limit));
   return render::render_text(model, findings, {}, unexplained).size() + render::render_json(model, findings).size();
 }
 

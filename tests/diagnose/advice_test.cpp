@@ -102,9 +102,12 @@ TEST(Advice, RecognisesFrameworksByNativeFrames) {
     const char* remedy;
   };
   const Case cases[] = {
-      {native_stack("uwsgi_worker_run", "/usr/bin/uwsgi-core"), "orphaned-mutex", "uWSGI's master, process 1000", "lazy-apps"},
-      {native_stack("Rf_eval", "/usr/lib/R/lib/libR.so"), "lost-openmp-pool", "mclapply() in process 1000", "makeCluster()"},
-      {native_stack("rb_vm_exec", "/usr/lib/libruby-3.1.so.3.1.2"), "lost-blas-pool", "Process.wait in process 1000", "Process.spawn"},
+      {native_stack("uwsgi_worker_run", "/usr/bin/uwsgi-core"), "orphaned-mutex", "uWSGI's master, process 1000",
+       "lazy-apps"},
+      {native_stack("Rf_eval", "/usr/lib/R/lib/libR.so"), "lost-openmp-pool", "mclapply() in process 1000",
+       "makeCluster()"},
+      {native_stack("rb_vm_exec", "/usr/lib/libruby-3.1.so.3.1.2"), "lost-blas-pool", "Process.wait in process 1000",
+       "Process.spawn"},
       {native_stack("std::__atomic_futex_unsigned_base::_M_futex_wait_until", "/usr/lib/libstdc++.so.6"), "lost-wakeup",
        "waitpid() in process 1000", "std::async"},
   };
@@ -120,10 +123,12 @@ TEST(Advice, RecognisesFrameworksByNativeFrames) {
 TEST(Advice, AServerThatForksItsWorkersItselfGetsNoAdviceAboutMultiprocessing) {
   const auto has_advice = [](const model::Stack& stack) {
     Finding finding = finding_of(stack, "python-lock-orphaned");
-    finding.fixes = {{"Start workers with multiprocessing.set_start_method(\"forkserver\") or \"spawn\": they begin.", true},
-                     {"In Python, start workers with multiprocessing.set_start_method(\"forkserver\").", true}};
+    finding.fixes = {
+        {"Start workers with multiprocessing.set_start_method(\"forkserver\") or \"spawn\": they begin.", true},
+        {"In Python, start workers with multiprocessing.set_start_method(\"forkserver\").", true}};
     const std::vector<std::string> texts = advise(finding);
-    return std::ranges::any_of(texts, [](const std::string& text) { return text.find("tart workers with") != std::string::npos; });
+    return std::ranges::any_of(
+        texts, [](const std::string& text) { return text.find("tart workers with") != std::string::npos; });
   };
   EXPECT_FALSE(has_advice(stack_of("/usr/lib/python3/dist-packages/gunicorn/arbiter.py")));
   EXPECT_FALSE(has_advice(stack_of("/usr/lib/python3/dist-packages/celery/concurrency/prefork.py")));
@@ -152,7 +157,8 @@ TEST(Advice, PyTorchMayUseOneThreadInTheChild) {
 }
 
 TEST(Advice, AdviceAboutFuturesIsOnlyForLostWakeups) {
-  const model::Stack stack = native_stack("std::__atomic_futex_unsigned_base::_M_futex_wait_until", "/usr/lib/libstdc++.so.6");
+  const model::Stack stack =
+      native_stack("std::__atomic_futex_unsigned_base::_M_futex_wait_until", "/usr/lib/libstdc++.so.6");
   EXPECT_EQ(advise(finding_of(stack, "orphaned-mutex")).size(), 2U);
   model::Model model = family();
   model.processes[0].exe = "/usr/bin/python3.11";
@@ -191,10 +197,12 @@ TEST(Advice, AFullPipeOfSubprocess) {
   finding.processes = {0, 1};
   const auto texts = advise(finding, full_pipe("/usr/lib/python3.11/subprocess.py"));
   ASSERT_EQ(texts.size(), 3U);
-  EXPECT_NE(texts[0].find("end process 2000 (kill -9 2000): Popen.wait() in process 1000"), std::string::npos) << texts[0];
+  EXPECT_NE(texts[0].find("end process 2000 (kill -9 2000): Popen.wait() in process 1000"), std::string::npos)
+      << texts[0];
   EXPECT_NE(texts[1].find("communicate()"), std::string::npos) << texts[1];
   const std::vector<std::string> without = {
-      "Now: end one of the processes 2000, 1000 (kill -9 PID). Its work is lost. The others may then go on.", "Another."};
+      "Now: end one of the processes 2000, 1000 (kill -9 PID). Its work is lost. The others may then go on.",
+      "Another."};
   EXPECT_EQ(advise(finding, full_pipe("/srv/jobs.py")), without) << "the program waits without subprocess";
   model::Model model = full_pipe("/usr/lib/python3.11/subprocess.py");
   model.processes[1].waits[0].kind = model::WaitKind::kPipeRead;
@@ -239,7 +247,8 @@ TEST(Advice, WithoutTheParentSaysOnlyThatTheWorkIsLost) {
 TEST(Advice, OtherHangsGetNoAdviceAboutAFramework) {
   const auto is_told_to_end = [](const Finding& finding) {
     const auto texts = advise(finding);
-    return texts.size() == 2 && texts[0] == "Now: end process 2000 (kill -9 2000). Its work is lost." && texts[1] == "Another.";
+    return texts.size() == 2 && texts[0] == "Now: end process 2000 (kill -9 2000). Its work is lost." &&
+           texts[1] == "Another.";
   };
   EXPECT_TRUE(is_told_to_end(finding_of("/srv/u/pool.py")));
   Finding finding = finding_of(kPool);
@@ -268,7 +277,8 @@ TEST(Advice, SaysWhichProcessWaitsForTheEnd) {
   model::Model model = family();
   model.processes[1].waits_for = model::ProcessId{0};
   model.processes[1].waits_via = "wait4";
-  const std::string expected = "Now: end process 2000 (kill -9 2000). Its work is lost. Process 1000 waits for its end, and then goes on.";
+  const std::string expected =
+      "Now: end process 2000 (kill -9 2000). Its work is lost. Process 1000 waits for its end, and then goes on.";
   EXPECT_EQ(advise(finding_of("/srv/u/pool.py"), model)[0], expected);
   model.processes[1].waits_via = "pipe";
   EXPECT_EQ(advise(finding_of("/srv/u/pool.py"), model)[0], "Now: end process 2000 (kill -9 2000). Its work is lost.");
@@ -288,8 +298,9 @@ TEST(Advice, AdvisesToEndAllProcessesThatHangIndependently) {
   finding.processes = {0, 2};
   auto texts = advise(finding, model);
   ASSERT_EQ(texts.size(), 3U);
-  EXPECT_TRUE(texts[0].starts_with("Now: end processes 2000, 2001 (kill -9 2000 2001). For each of them: the Pool in process 1000 "
-                                   "then starts another worker"))
+  EXPECT_TRUE(texts[0].starts_with(
+      "Now: end processes 2000, 2001 (kill -9 2000 2001). For each of them: the Pool in process 1000 "
+      "then starts another worker"))
       << texts[0];
   EXPECT_EQ(advise(finding_of_two("/srv/u/pool.py"), model)[0],
             "Now: end processes 2000, 2001 (kill -9 2000 2001). Their work is lost.");

@@ -79,8 +79,8 @@ TEST(Deadlock, BlamesTheWaitThatHasNoOwner) {
             "Thread 100 \"app\" waits in pthread_join() at app.c:52 (main) for the end of thread 101.");
 }
 
-// The main thread of Python waits in the standard library for the end of other threads. The line of the program is on the
-// stack of another thread.
+// The main thread of Python waits in the standard library for the end of other threads. The line of the program is on
+// the stack of another thread.
 TEST(Deadlock, NamesTheThreadAtALineOfTheProgramFirst) {
   const auto in_library = sleeper(100, 100, {"__new_sem_wait_slow64 libc.so.6"});
   const auto found = diagnose(model_of({dead_process(100, {in_library, in_semaphore(100, 101)})}));

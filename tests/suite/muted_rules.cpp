@@ -21,7 +21,7 @@ auto make_rules() {
   bool is_known = false;
   for (Rule& rule : rules) {
     if (std::string_view(rule.slug) != muted || rule.evaluate == nullptr) continue;
-    rule.evaluate = [](const Evidence&, std::vector<Finding>&) {};
+    rule.evaluate = [](const Evidence&, FindingList&) {};
     is_known = true;
   }
   if (!is_known) {

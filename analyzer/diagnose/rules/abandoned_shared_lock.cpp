@@ -11,7 +11,7 @@
 
 namespace forksight::rules {
 
-void abandoned_shared_lock(const Evidence& evidence, std::vector<Finding>& findings) {
+void abandoned_shared_lock(const Evidence& evidence, FindingList& findings) {
   const model::Model& model = evidence.model();
   std::map<std::pair<std::string, std::int32_t>, std::size_t> known;  // indexed by file and owner of the lock
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {

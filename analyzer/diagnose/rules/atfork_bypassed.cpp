@@ -84,7 +84,7 @@ Finding describe(const Evidence& evidence, const model::Fork& fork) {
 
 }  // namespace
 
-void atfork_bypassed(const Evidence& evidence, std::vector<Finding>& findings) {
+void atfork_bypassed(const Evidence& evidence, FindingList& findings) {
   for (const model::Fork& fork : evidence.model().forks) {
     const model::Process* const child = evidence.find_untouched_child(fork);
     if (!fork.bypassed || child == nullptr || evidence.find_open_wait(*fork.child) != nullptr) continue;

@@ -9,7 +9,7 @@
 
 namespace forksight::rules {
 
-void atfork_child_stuck(const Evidence& evidence, std::vector<Finding>& findings) {
+void atfork_child_stuck(const Evidence& evidence, FindingList& findings) {
   std::map<const model::HandlerRun*, const model::Touch*> touches;  // the first touch of each handler
   for (const model::Touch& touch : evidence.model().touches) touches.try_emplace(evidence.find_handler(touch), &touch);
   for (const model::HandlerRun& run : evidence.model().handler_runs) {

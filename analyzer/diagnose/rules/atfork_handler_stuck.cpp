@@ -6,7 +6,7 @@
 
 namespace forksight::rules {
 
-void atfork_handler_stuck(const Evidence& evidence, std::vector<Finding>& findings) {
+void atfork_handler_stuck(const Evidence& evidence, FindingList& findings) {
   for (const model::HandlerRun& run : evidence.model().handler_runs) {
     if (run.phase == model::HandlerPhase::kChild) continue;
     const auto end = handlers::find_end(evidence, run);

@@ -10,7 +10,7 @@
 
 namespace forksight::rules {
 
-void atfork_order(const Evidence& evidence, std::vector<Finding>& findings) {
+void atfork_order(const Evidence& evidence, FindingList& findings) {
   for (const model::HandlerRun& run : evidence.model().handler_runs) {
     const auto end = handlers::find_end(evidence, run);
     const auto inversion = end ? handlers::find_inversion(evidence, run) : std::nullopt;

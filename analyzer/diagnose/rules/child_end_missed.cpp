@@ -60,7 +60,7 @@ Finding describe_missed(const Evidence& evidence, model::ProcessId id, const mod
 
 }  // namespace
 
-void child_end_missed(const Evidence& evidence, std::vector<Finding>& findings) {
+void child_end_missed(const Evidence& evidence, FindingList& findings) {
   const model::Model& model = evidence.model();
   suspects::Explained explained;
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {

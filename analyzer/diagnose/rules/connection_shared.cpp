@@ -94,7 +94,7 @@ Finding describe(const Evidence& evidence, const Share& share, const std::vector
 
 }  // namespace
 
-void connection_shared(const Evidence& evidence, std::vector<Finding>& findings) {
+void connection_shared(const Evidence& evidence, FindingList& findings) {
   for (const Share& share : evidence.model().shares) {
     if (share.kind != model::ShareKind::kConnection) continue;
     for (const ShareUseKind kind : {ShareUseKind::kSent, ShareUseKind::kReceived}) {

@@ -88,7 +88,7 @@ void add_rest(Finding& finding) {
 
 }  // namespace
 
-void cuda_ipc_exporter_gone(const Evidence& evidence, std::vector<Finding>& findings) {
+void cuda_ipc_exporter_gone(const Evidence& evidence, FindingList& findings) {
   if (evidence.model().cuda_ipc.empty()) return;
   const Sharing sharing(evidence);
   for (const Import& import : sharing.imports()) {

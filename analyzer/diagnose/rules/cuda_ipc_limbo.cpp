@@ -68,7 +68,7 @@ Finding describe(const Evidence& evidence, const Import& import, std::size_t giv
 
 }  // namespace
 
-void cuda_ipc_limbo(const Evidence& evidence, std::vector<Finding>& findings) {
+void cuda_ipc_limbo(const Evidence& evidence, FindingList& findings) {
   if (evidence.model().cuda_ipc.empty()) return;
   const Sharing sharing(evidence);
   std::set<const Export*> told;

@@ -13,7 +13,7 @@
 
 namespace forksight::rules {
 
-void cuda_ipc_same_process(const Evidence& evidence, std::vector<Finding>& findings) {
+void cuda_ipc_same_process(const Evidence& evidence, FindingList& findings) {
   if (evidence.model().cuda_ipc.empty()) return;
   const cuda::Sharing sharing(evidence);
   std::set<std::pair<model::ProcessId, std::uint64_t>> told;

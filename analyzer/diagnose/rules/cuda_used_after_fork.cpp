@@ -105,7 +105,7 @@ Finding describe(const Evidence& evidence, const Touches& touches, const model::
 
 }  // namespace
 
-void cuda_used_after_fork(const Evidence& evidence, std::vector<Finding>& findings) {
+void cuda_used_after_fork(const Evidence& evidence, FindingList& findings) {
   std::map<model::ProcessId, Touches> by_process;
   for (const model::Touch& touch : evidence.model().touches) {
     const auto& cuda = evidence.fork(touch).cuda;

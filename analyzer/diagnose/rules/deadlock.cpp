@@ -82,13 +82,14 @@ WaitPattern find_pattern(const Sleepers& sleepers) {
 
 // True if the fork that made the process, or a fork that made one of its ancestors, lost threads. One of these lost
 // threads may be the thread that should have ended the wait.
-bool has_lost_threads(const model::Model& model, model::ProcessId id) {
+bool has_lost_threads(const Evidence& evidence, model::ProcessId id) {
   std::unordered_set<model::ProcessId> seen;
   while (seen.insert(id).second) {
-    const auto fork = std::ranges::find_if(model.forks, [&](const model::Fork& one) { return one.child == id; });
-    if (fork == model.forks.end()) return false;
-    if (!fork->lost_threads.empty() || fork->unknown_threads > 0) return true;
-    id = fork->process;
+    const auto made_by = evidence.forks_that_made(id);
+    if (made_by.empty()) return false;
+    const model::Fork& fork = evidence.model().forks[made_by.front()];
+    if (!fork.lost_threads.empty() || fork.unknown_threads > 0) return true;
+    id = fork.process;
   }
   return false;
 }
@@ -398,7 +399,7 @@ Finding describe(const Evidence& evidence, const std::vector<model::ProcessId>& 
   tell_all(evidence, sleepers, names_process, finding);
   add_sentence(finding, describe_liveness(evidence.process(first->process)));
   if (sleepers.size() == 1) {
-    const bool has_lost = has_lost_threads(evidence.model(), first->process);
+    const bool has_lost = has_lost_threads(evidence, first->process);
     add_sentence(
         finding,
         has_lost ? "It is not known who should have woken it: a thread that a fork left behind, a thread that has "
@@ -417,7 +418,7 @@ Finding describe(const Evidence& evidence, const std::vector<model::ProcessId>& 
 
 // Finds threads that read a timer that is not armed. Each thread that could arm the timer sleeps for ever, too.
 void find_unarmed_timers(const Evidence& evidence, std::unordered_set<model::ProcessId>& settled,
-                         std::vector<Finding>& findings) {
+                         FindingList& findings) {
   const model::Model& model = evidence.model();
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Process& process = model.processes[id];
@@ -450,7 +451,7 @@ void find_unarmed_timers(const Evidence& evidence, std::unordered_set<model::Pro
 
 }  // namespace
 
-void deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
+void deadlock(const Evidence& evidence, FindingList& findings) {
   const model::Model& model = evidence.model();
   std::unordered_set<model::ProcessId> settled = find_explained(findings);
   find_unarmed_timers(evidence, settled, findings);

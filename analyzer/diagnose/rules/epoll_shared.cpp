@@ -79,7 +79,7 @@ Finding describe(const Evidence& evidence, const Share& share, const ShareUse& r
 
 }  // namespace
 
-void epoll_shared(const Evidence& evidence, std::vector<Finding>& findings) {
+void epoll_shared(const Evidence& evidence, FindingList& findings) {
   for (const Share& share : evidence.model().shares) {
     if (share.kind != model::ShareKind::kEpoll) continue;
     for (const ShareUse& use : share.uses) {

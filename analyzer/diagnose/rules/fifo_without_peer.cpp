@@ -104,7 +104,7 @@ Finding describe(const Evidence& evidence, model::ProcessId id, const model::Wai
 
 }  // namespace
 
-void fifo_without_peer(const Evidence& evidence, std::vector<Finding>& findings) {
+void fifo_without_peer(const Evidence& evidence, FindingList& findings) {
   const model::Model& model = evidence.model();
   suspects::Explained explained;
   const std::unordered_set<std::string_view> free_programs = find_free_programs(model);

@@ -58,7 +58,7 @@ Finding describe(const Evidence& evidence, const FileLockUse& use, Certainty cer
 
 }  // namespace
 
-void file_lock_lost(const Evidence& evidence, std::vector<Finding>& findings) {
+void file_lock_lost(const Evidence& evidence, FindingList& findings) {
   for (const FileLockUse& use : evidence.model().file_lock_uses) {
     if (const auto certainty = find_certainty(use)) findings.push_back(describe(evidence, use, *certainty));
   }

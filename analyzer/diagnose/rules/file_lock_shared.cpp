@@ -69,7 +69,7 @@ Finding describe(const Evidence& evidence, const FileLockUse& released, const Fi
 
 }  // namespace
 
-void file_lock_shared(const Evidence& evidence, std::vector<Finding>& findings) {
+void file_lock_shared(const Evidence& evidence, FindingList& findings) {
   const auto& uses = evidence.model().file_lock_uses;
   for (const FileLockUse& missed : uses) {
     if (missed.event != FileLockEvent::kMissed) continue;

@@ -10,7 +10,7 @@
 
 namespace forksight::rules {
 
-void flock_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
+void flock_deadlock(const Evidence& evidence, FindingList& findings) {
   cycles::OtherFindings others(evidence);
   for (cycles::Cycle cycle : evidence.cycles()) {
     if ((!cycles::has_via(cycle, "flock") && !cycles::has_via(cycle, "fcntl")) || others.explain(cycle, findings))

@@ -59,7 +59,7 @@ Finding describe_untouched(const Evidence& evidence, const model::Fork& fork) {
 
 }  // namespace
 
-void fork_in_signal_handler(const Evidence& evidence, std::vector<Finding>& findings) {
+void fork_in_signal_handler(const Evidence& evidence, FindingList& findings) {
   const model::Model& model = evidence.model();
   for (const model::Touch& touch : model.touches) {
     const auto lost = libc_calls::find_lost(model, touch);

@@ -54,7 +54,7 @@ std::string forked_inside(const model::Fork& fork) {
 }
 
 // Finds children that started another region.
-void find_touches(const Evidence& evidence, std::vector<Finding>& findings) {
+void find_touches(const Evidence& evidence, FindingList& findings) {
   for (const model::Touch& touch : evidence.model().touches) {
     const model::Pool* const pool = openmp::find_lost_pool(evidence.model(), touch);
     if (pool == nullptr || !pool->in_region) continue;
@@ -78,7 +78,7 @@ void find_touches(const Evidence& evidence, std::vector<Finding>& findings) {
 
 // Finds children that reached the end of the region in which they were forked. The shim sees no call at that point. So
 // it is known only that the child is stuck.
-void find_ends(const Evidence& evidence, std::vector<Finding>& findings) {
+void find_ends(const Evidence& evidence, FindingList& findings) {
   const model::Model& model = evidence.model();
   for (const model::Fork& fork : model.forks) {
     const model::Process* const found = evidence.find_untouched_child(fork);
@@ -106,7 +106,7 @@ void find_ends(const Evidence& evidence, std::vector<Finding>& findings) {
 
 }  // namespace
 
-void fork_inside_parallel_region(const Evidence& evidence, std::vector<Finding>& findings) {
+void fork_inside_parallel_region(const Evidence& evidence, FindingList& findings) {
   find_touches(evidence, findings);
   find_ends(evidence, findings);
 }

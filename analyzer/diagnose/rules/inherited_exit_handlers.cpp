@@ -105,7 +105,7 @@ void tell_handlers(const Evidence& evidence, const model::Touch& touch, const Ca
 
 }  // namespace
 
-void inherited_exit_handlers(const Evidence& evidence, std::vector<Finding>& findings) {
+void inherited_exit_handlers(const Evidence& evidence, FindingList& findings) {
   for (const model::Touch& touch : evidence.model().touches) {
     if (touch.kind != model::TouchKind::kExit) continue;
     const auto end = find_end_of_exit(evidence, touch);

@@ -75,7 +75,7 @@ void tell(const Evidence& evidence, const model::Touch& touch, const locks::Orph
 
 }  // namespace
 
-void interrupted_static_init(const Evidence& evidence, std::vector<Finding>& findings) {
+void interrupted_static_init(const Evidence& evidence, FindingList& findings) {
   for (const model::Touch& touch : evidence.model().touches) {
     const auto orphan = locks::find_orphan(evidence, touch);
     if (!orphan || orphan->lock.kind != model::LockKind::kGuard) continue;

@@ -10,7 +10,7 @@
 
 namespace forksight::rules {
 
-void join_cycle(const Evidence& evidence, std::vector<Finding>& findings) {
+void join_cycle(const Evidence& evidence, FindingList& findings) {
   cycles::OtherFindings others(evidence);
   for (cycles::Cycle cycle : evidence.cycles()) {
     const bool has_child = cycles::has_via(cycle, "wait4");

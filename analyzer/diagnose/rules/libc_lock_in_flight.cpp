@@ -7,7 +7,7 @@
 
 namespace forksight::rules {
 
-void libc_lock_in_flight(const Evidence& evidence, std::vector<Finding>& findings) {
+void libc_lock_in_flight(const Evidence& evidence, FindingList& findings) {
   for (const model::Touch& touch : evidence.model().touches) {
     const auto lost = libc_calls::find_lost(evidence.model(), touch);
     if (!lost || lost->lock == trace::LibcLock::kLoader) continue;

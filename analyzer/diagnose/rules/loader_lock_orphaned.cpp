@@ -6,7 +6,7 @@
 
 namespace forksight::rules {
 
-void loader_lock_orphaned(const Evidence& evidence, std::vector<Finding>& findings) {
+void loader_lock_orphaned(const Evidence& evidence, FindingList& findings) {
   for (const model::Touch& touch : evidence.model().touches) {
     const auto lost = libc_calls::find_lost(evidence.model(), touch);
     if (!lost || lost->lock != trace::LibcLock::kLoader) continue;

@@ -22,7 +22,7 @@ bool has_shared_lock(const cycles::Cycle& cycle) {
 
 }  // namespace
 
-void lock_cycle(const Evidence& evidence, std::vector<Finding>& findings) {
+void lock_cycle(const Evidence& evidence, FindingList& findings) {
   cycles::OtherFindings others(evidence);
   for (const cycles::Cycle& cycle : evidence.cycles()) {
     if (cycle.size() < 2 || !cycles::is_made_of(cycle, {"mutex", "rwlock", "GIL", model::kViaSemaphoreLock})) continue;

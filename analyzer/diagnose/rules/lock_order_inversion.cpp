@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
+#include <unordered_set>
 
 #include "diagnose/evidence.hpp"
 #include "diagnose/lock_orders.hpp"
@@ -26,10 +26,13 @@ std::string mode(const model::OrderedLock& lock) { return lock.shared ? " to rea
 
 std::string times(std::uint64_t count) { return count > 1 ? fmt::format(" ({} times)", count) : std::string(); }
 
-bool hangs_already(const std::vector<Finding>& findings, model::ProcessId process) {
-  return std::ranges::any_of(findings, [&](const Finding& finding) {
-    return finding.rule == "lock-cycle" && std::ranges::count(finding.processes, process) > 0;
-  });
+// Returns the processes that hang already, because threads took locks in opposite orders.
+std::unordered_set<model::ProcessId> find_hanging(const std::vector<Finding>& findings) {
+  std::unordered_set<model::ProcessId> hanging;
+  for (const Finding& finding : findings) {
+    if (finding.rule == "lock-cycle") hanging.insert(finding.processes.begin(), finding.processes.end());
+  }
+  return hanging;
 }
 
 Culprit describe_first(const Evidence& evidence, const model::LockOrder& order) {
@@ -88,12 +91,13 @@ void tell(const model::Model& model, const orders::Ring& ring, Finding& finding)
 
 }  // namespace
 
-void lock_order_inversion(const Evidence& evidence, std::vector<Finding>& findings) {
+void lock_order_inversion(const Evidence& evidence, FindingList& findings) {
   const model::Model& model = evidence.model();
+  const std::unordered_set<model::ProcessId> hanging = find_hanging(findings);
   for (const orders::Ring& ring : orders::find_rings(model).found) {
     const model::LockOrder& first = *ring.front().order;
     const model::ProcessId process = model.lives[first.life].process;
-    if (hangs_already(findings, process)) continue;
+    if (hanging.contains(process)) continue;
     Finding finding;
     finding.rule = "lock-order-inversion";
     finding.harm = Certainty::kPossible;

@@ -20,7 +20,7 @@ std::string describe_outcome(const model::Process& child, const model::Touch& to
 
 }  // namespace
 
-void lost_blas_pool(const Evidence& evidence, std::vector<Finding>& findings) {
+void lost_blas_pool(const Evidence& evidence, FindingList& findings) {
   const model::Model& model = evidence.model();
   for (const model::Touch& touch : model.touches) {
     const std::string_view library = pools::find_blas_library(model, touch);

@@ -22,13 +22,20 @@ namespace forksight::rules {
 
 namespace {
 
-// Adds victims to the finding: the processes that are proven dead and wait for `child`, directly or through others.
-// `child` may wait for these processes, too.
-void add_waiting(const model::Model& model, model::ProcessId child, Finding& finding) {
-  std::multimap<model::ProcessId, model::ProcessId> waiting;  // indexed by the process that is waited for
+// The processes that wait for another one, by the process that they wait for.
+using Waiting = std::multimap<model::ProcessId, model::ProcessId>;
+
+Waiting find_waiting(const model::Model& model) {
+  Waiting waiting;
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     if (model.processes[id].waits_for) waiting.emplace(*model.processes[id].waits_for, id);
   }
+  return waiting;
+}
+
+// Adds victims to the finding: the processes that are proven dead and wait for `child`, directly or through others.
+// `child` may wait for these processes, too.
+void add_waiting(const model::Model& model, const Waiting& waiting, model::ProcessId child, Finding& finding) {
   std::set<model::ProcessId> reached{child};
   for (std::vector<model::ProcessId> next{child}; !next.empty();) {
     const auto [begin, end] = waiting.equal_range(next.back());
@@ -45,7 +52,7 @@ void add_waiting(const model::Model& model, model::ProcessId child, Finding& fin
   }
 }
 
-Finding describe(const Evidence& evidence, const model::Fork& fork, const python::Wait& wait) {
+Finding describe(const Evidence& evidence, const Waiting& waiting, const model::Fork& fork, const python::Wait& wait) {
   const model::ProcessId child = *fork.child;
   const model::Process& process = evidence.process(child);
   const std::int32_t parent = evidence.process(fork.process).pid;
@@ -79,7 +86,7 @@ Finding describe(const Evidence& evidence, const model::Fork& fork, const python
   finding.fixes.push_back({"Start the child with multiprocessing.Process: then the queue gets a fresh feeder.", true});
   finding.fixes.push_back(
       {"Or let the child make queues of its own, or use multiprocessing.SimpleQueue, which has no feeder."});
-  add_waiting(evidence.model(), child, finding);
+  add_waiting(evidence.model(), waiting, child, finding);
   return finding;
 }
 
@@ -113,11 +120,12 @@ Finding describe(const Evidence& evidence, const model::Touch& touch, const lock
 
 }  // namespace
 
-void lost_feeder_thread(const Evidence& evidence, std::vector<Finding>& findings) {
+void lost_feeder_thread(const Evidence& evidence, FindingList& findings) {
+  const Waiting waiting = find_waiting(evidence.model());
   for (const model::Fork& fork : evidence.model().forks) {
     if (evidence.find_untouched_child(fork) == nullptr) continue;
     const auto wait = python::find_wait(evidence, fork);
-    if (wait && wait->need == python::Need::kFeeder) findings.push_back(describe(evidence, fork, *wait));
+    if (wait && wait->need == python::Need::kFeeder) findings.push_back(describe(evidence, waiting, fork, *wait));
   }
   for (const model::Touch& touch : evidence.model().touches) {
     const auto orphan = locks::find_any_orphan(evidence, touch);

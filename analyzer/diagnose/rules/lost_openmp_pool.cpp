@@ -180,7 +180,7 @@ Finding describe_unmade(const Evidence& evidence, const pools::UnexplainedWait& 
 
 }  // namespace
 
-void lost_openmp_pool(const Evidence& evidence, std::vector<Finding>& findings) {
+void lost_openmp_pool(const Evidence& evidence, FindingList& findings) {
   for (const model::Touch& touch : evidence.model().touches) {
     const model::Pool* const pool = openmp::find_lost_pool(evidence.model(), touch);
     if (pool == nullptr || pool->in_region) continue;

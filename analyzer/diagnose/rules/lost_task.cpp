@@ -81,7 +81,7 @@ Finding describe(const Evidence& evidence, model::ProcessId id, const model::Wai
 
 }  // namespace
 
-void lost_task(const Evidence& evidence, std::vector<Finding>& findings) {
+void lost_task(const Evidence& evidence, FindingList& findings) {
   const model::Model& model = evidence.model();
   std::map<std::pair<std::string_view, std::int32_t>, std::vector<model::ProcessId>> workers_of;  // by host and pid
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {

@@ -66,7 +66,7 @@ Finding describe(const Evidence& evidence, const pools::UnexplainedWait& wait, c
 
 }  // namespace
 
-void lost_thread_pool(const Evidence& evidence, std::vector<Finding>& findings) {
+void lost_thread_pool(const Evidence& evidence, FindingList& findings) {
   for (const pools::UnexplainedWait& wait : pools::find_unexplained_waits(evidence, findings)) {
     const model::ThreadPool* const pool = pools::find_pool(evidence.model(), wait);
     if (pool != nullptr) findings.push_back(describe(evidence, wait, *pool));

@@ -192,7 +192,7 @@ Finding describe(const Evidence& evidence, const pools::UnexplainedWait& suspect
 
 }  // namespace
 
-void lost_wakeup(const Evidence& evidence, std::vector<Finding>& findings) {
+void lost_wakeup(const Evidence& evidence, FindingList& findings) {
   for (const pools::UnexplainedWait& wait : pools::find_unexplained_waits(evidence, findings)) {
     const bool has_name = pools::find_pool(evidence.model(), wait) != nullptr;  // the rule lost-thread-pool reports it
     if (!has_name && !may_be_healthy(evidence, wait)) findings.push_back(describe(evidence, wait));

@@ -9,7 +9,7 @@
 
 namespace forksight::rules {
 
-void mixed_openmp_runtimes(const Evidence& evidence, std::vector<Finding>& findings) {
+void mixed_openmp_runtimes(const Evidence& evidence, FindingList& findings) {
   for (const model::Touch& touch : evidence.model().touches) {
     const model::Pool* const pool = openmp::find_lost_pool(evidence.model(), touch);
     if (pool == nullptr || pool->in_region || touch.cured) continue;

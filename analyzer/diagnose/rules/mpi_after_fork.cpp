@@ -150,7 +150,7 @@ Finding describe(const Evidence& evidence, const Calls& touches, const Chosen& c
 
 }  // namespace
 
-void mpi_after_fork(const Evidence& evidence, std::vector<Finding>& findings) {
+void mpi_after_fork(const Evidence& evidence, FindingList& findings) {
   std::map<model::ProcessId, Calls> by_process;
   for (const model::Touch& touch : evidence.model().touches) {
     if (touch.kind == model::TouchKind::kMpiCall && find_library(evidence, touch) != nullptr)

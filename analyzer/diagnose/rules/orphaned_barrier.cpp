@@ -61,7 +61,7 @@ std::string describe_barrier(const Evidence& evidence, const model::Touch& touch
 
 }  // namespace
 
-void orphaned_barrier(const Evidence& evidence, std::vector<Finding>& findings) {
+void orphaned_barrier(const Evidence& evidence, FindingList& findings) {
   for (const model::Touch& touch : evidence.model().touches) {
     if (touch.kind != model::TouchKind::kBarrier) continue;
     const auto orphan = locks::find_awaited(evidence, touch);

@@ -141,7 +141,7 @@ void add_fixes(const model::Touch& touch, const Orphan& orphan, const CallEnd& e
 
 }  // namespace
 
-void orphaned_condvar(const Evidence& evidence, std::vector<Finding>& findings) {
+void orphaned_condvar(const Evidence& evidence, FindingList& findings) {
   for (const model::Touch& touch : evidence.model().touches) {
     if (touch.kind != model::TouchKind::kCondition) continue;
     const auto orphan = locks::find_awaited(evidence, touch);

@@ -29,7 +29,7 @@ void add_fixes(const model::Process& child, const model::Touch& touch, const loc
 
 }  // namespace
 
-void orphaned_custom_lock(const Evidence& evidence, std::vector<Finding>& findings) {
+void orphaned_custom_lock(const Evidence& evidence, FindingList& findings) {
   for (const model::Touch& touch : evidence.model().touches) {
     const auto orphan = locks::find_orphan(evidence, touch);
     if (!orphan || orphan->lock.kind != model::LockKind::kCustom) continue;

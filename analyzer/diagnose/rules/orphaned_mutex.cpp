@@ -63,7 +63,7 @@ Finding tell_ended_holder(const Evidence& evidence, model::ProcessId id, const m
 
 // Finds parents that are proven dead and wait for a mutex or rwlock whose owner ended before the fork. The child may
 // wait for its copy of the same lock. For a mutex and for a rwlock, `Wait::object` is the address of the lock.
-void find_in_parents(const Evidence& evidence, std::vector<Finding>& findings) {
+void find_in_parents(const Evidence& evidence, FindingList& findings) {
   const model::Model& model = evidence.model();
   std::set<std::pair<model::ProcessId, std::uint64_t>> said;
   for (const model::Fork& fork : model.forks) {
@@ -96,29 +96,33 @@ bool is_locking(const model::Stack& stack) {
 // True if the thread waits for a lock that names a former thread of this process. The kernel gives out thread ids in
 // rising order. So if the recorded id is below the pid of this process, it may belong to a thread of the parent. Other
 // rules report locks that a thread held at the fork.
-bool is_of_own_ended_thread(const Evidence& evidence, model::ProcessId id, const model::Wait& wait) {
+// `in_touch`: the threads whose touch of something that was held at a fork has not returned.
+bool is_of_own_ended_thread(const Evidence& evidence, model::ProcessId id, const model::Wait& wait,
+                            const std::set<std::pair<model::ProcessId, std::int32_t>>& in_touch) {
   const bool is_lock = wait.use == model::FutexUse::kMutex || wait.use == model::FutexUse::kRwlockRead ||
                        wait.use == model::FutexUse::kRwlockWrite;
   const bool has_ended = wait.owner_is_gone && wait.owner > evidence.process(id).pid;
   const bool is_own = is_lock && is_locking(wait.stack) && has_ended && !wait.is_shared;
-  return is_own && std::ranges::none_of(evidence.model().touches, [&](const model::Touch& touch) {
-           return touch.process == id && touch.tid == wait.tid && touch.held && !touch.returned;
-         });
+  return is_own && !in_touch.contains({id, wait.tid});
 }
 
-void find_in_waits(const Evidence& evidence, std::vector<Finding>& findings) {
+void find_in_waits(const Evidence& evidence, FindingList& findings) {
   static const model::Fork kNoFork;
   const model::Model& model = evidence.model();
   std::set<std::pair<model::ProcessId, std::uint64_t>> said;
   for (const Finding& finding : findings) {
     if (finding.culprit.kind == CulpritKind::kLock) said.emplace(finding.process, finding.culprit.address);
   }
+  std::set<std::pair<model::ProcessId, std::int32_t>> in_touch;
+  for (const model::Touch& touch : model.touches) {
+    if (touch.held && !touch.returned) in_touch.emplace(touch.process, touch.tid);
+  }
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const bool is_dead = is_proven_dead(model.processes[id]);
     for (const model::Wait& wait : model.processes[id].waits) {
       // While other threads of the process go on, one of them may unlock the lock, or cancel the waiting thread.
       if (!is_dead && (!wait.is_stuck || wait.may_be_cancelled)) continue;
-      if (!is_of_own_ended_thread(evidence, id, wait) || !said.emplace(id, wait.object).second) continue;
+      if (!is_of_own_ended_thread(evidence, id, wait, in_touch) || !said.emplace(id, wait.object).second) continue;
       model::Lock lock;
       lock.kind = wait.use == model::FutexUse::kMutex ? model::LockKind::kMutex : model::LockKind::kRwlockWrite;
       lock.address = wait.object;
@@ -132,9 +136,7 @@ void find_in_waits(const Evidence& evidence, std::vector<Finding>& findings) {
       Finding finding = tell_ended_holder(evidence, id, wait, {model::Held(), lock, holder, kNoFork});
       // When thread ids reach the maximum, they begin at low numbers again. So in a forked process, even an id above
       // the pid may belong to a thread of the parent.
-      const bool is_forked =
-          std::ranges::any_of(model.forks, [&](const model::Fork& fork) { return fork.child == id; });
-      if (is_forked) finding.cause = Certainty::kLikely;
+      if (!evidence.forks_that_made(id).empty()) finding.cause = Certainty::kLikely;
       findings.push_back(std::move(finding));
     }
   }
@@ -142,7 +144,7 @@ void find_in_waits(const Evidence& evidence, std::vector<Finding>& findings) {
 
 }  // namespace
 
-void orphaned_mutex(const Evidence& evidence, std::vector<Finding>& findings) {
+void orphaned_mutex(const Evidence& evidence, FindingList& findings) {
   for (const model::Touch& touch : evidence.model().touches) {
     const auto orphan = locks::find_orphan(evidence, touch);
     if (!orphan || orphan->lock.kind != model::LockKind::kMutex) continue;

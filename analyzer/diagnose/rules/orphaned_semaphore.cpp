@@ -13,7 +13,7 @@
 
 namespace forksight::rules {
 
-void orphaned_semaphore(const Evidence& evidence, std::vector<Finding>& findings) {
+void orphaned_semaphore(const Evidence& evidence, FindingList& findings) {
   for (const model::Touch& touch : evidence.model().touches) {
     const auto orphan = locks::find_orphan(evidence, touch);
     if (!orphan || orphan->lock.kind != model::LockKind::kSemaphore) continue;

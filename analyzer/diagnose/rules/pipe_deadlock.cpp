@@ -48,11 +48,12 @@ std::string name_poll(const model::Wait& wait) {
 }
 
 // Returns the fork that made the process, if that fork left threads behind; else null.
-const model::Fork* find_loss(const model::Model& model, model::ProcessId child) {
-  const auto fork = std::ranges::find_if(model.forks, [&](const model::Fork& one) {
-    return one.child == child && (!one.lost_threads.empty() || one.unknown_threads > 0);
-  });
-  return fork == model.forks.end() ? nullptr : &*fork;
+const model::Fork* find_loss(const Evidence& evidence, model::ProcessId child) {
+  for (const model::ForkId id : evidence.forks_that_made(child)) {
+    const model::Fork& fork = evidence.model().forks[id];
+    if (!fork.lost_threads.empty() || fork.unknown_threads > 0) return &fork;
+  }
+  return nullptr;
 }
 
 void add_fixes_of_one(const Evidence& evidence, const model::Wait& wait, Finding& finding) {
@@ -62,7 +63,7 @@ void add_fixes_of_one(const Evidence& evidence, const model::Wait& wait, Finding
                  "for each other, or for a future that nobody is left to set.");
     // Perhaps a lost thread should have set the future. An example is a worker of an executor that was made before the
     // fork.
-    if (const model::Fork* const loss = find_loss(evidence.model(), finding.process)) {
+    if (const model::Fork* const loss = find_loss(evidence, finding.process)) {
       finding.cause = Certainty::kPossible;
       add_sentence(finding, pools::describe_lost_threads(evidence, {loss, finding.process, nullptr}));
       finding.fixes.push_back(
@@ -80,7 +81,7 @@ void add_fixes_of_one(const Evidence& evidence, const model::Wait& wait, Finding
 
 }  // namespace
 
-void pipe_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
+void pipe_deadlock(const Evidence& evidence, FindingList& findings) {
   cycles::OtherFindings others(evidence);
   for (cycles::Cycle cycle : evidence.cycles()) {
     if (!cycles::is_made_of(cycle, {"pipe", "socket", "eventfd", "wait4", "mutex", "rwlock", "join"}) ||

@@ -58,15 +58,15 @@ std::string name_holders(const model::Wait& wait, std::int32_t own) {
   return names;
 }
 
-const model::Process* find_process(const model::Model& model, std::int32_t pid) {
-  const auto at = std::ranges::find(model.processes, pid, &model::Process::pid);
-  return at == model.processes.end() ? nullptr : &*at;
+const model::Process* find_process(const Evidence& evidence, std::int32_t pid) {
+  const auto ids = evidence.processes_with_pid(pid);
+  return ids.empty() ? nullptr : &evidence.process(ids.front());
 }
 
 // True if a child of the process, or another child of its parent, has ended. That child may have been the writer.
-bool has_lost_kin(const model::Model& model, const model::Process& reader) {
+bool has_lost_kin(const Evidence& evidence, const model::Process& reader) {
   const auto has_lost = [](const model::Process& process) { return process.has_reaped || !process.zombies.empty(); };
-  const model::Process* const parent = find_process(model, reader.ppid);
+  const model::Process* const parent = find_process(evidence, reader.ppid);
   return has_lost(reader) || (parent != nullptr && has_lost(*parent));
 }
 
@@ -80,21 +80,21 @@ bool waits_for(const model::Process& process, std::int32_t pid) {
 
 // True if the process has a writing end, and nothing suggests that it will ever write: it sleeps, and it has written
 // nothing since it was forked. Its descriptor must not be a standard stream, because programs pass these on purpose.
-bool is_suspect(const model::Model& model, const model::Process& reader, const model::Ender& ender) {
+bool is_suspect(const Evidence& evidence, const model::Process& reader, const model::Ender& ender) {
   const bool stands_out = ender.kind == model::EnderKind::kProcess && ender.via == "pipe" && ender.pid != reader.pid &&
                           ender.fd > 2 && ender.state == 'S' && !ender.is_frozen && !ender.may_have_written;
-  const model::Process* const holder = stands_out ? find_process(model, ender.pid) : nullptr;
+  const model::Process* const holder = stands_out ? find_process(evidence, ender.pid) : nullptr;
   return holder != nullptr && holder->liveness == model::Liveness::kAwake && !holder->waits.empty() &&
          !waits_for(*holder, reader.pid);
 }
 
 // True if only suspects have a writing end. The reader's signal handlers do not count, because they do not bring the
 // end of file.
-bool has_suspects_only(const model::Model& model, const model::Process& reader, const model::Wait& wait) {
+bool has_suspects_only(const Evidence& evidence, const model::Process& reader, const model::Wait& wait) {
   bool has_any = false;
   for (const model::Ender& ender : wait.enders) {
     if (ender.kind == model::EnderKind::kSignal) continue;
-    if (!is_suspect(model, reader, ender)) return false;
+    if (!is_suspect(evidence, reader, ender)) return false;
     has_any = true;
   }
   return has_any;
@@ -142,15 +142,15 @@ Finding suspect(const Evidence& evidence, model::ProcessId id, const model::Wait
   return finding;
 }
 
-void find_suspects(const Evidence& evidence, std::vector<Finding>& findings) {
+void find_suspects(const Evidence& evidence, FindingList& findings) {
   const model::Model& model = evidence.model();
   suspects::Explained explained;
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Process& reader = model.processes[id];
     const bool may_go_on = reader.liveness == model::Liveness::kAwake || has_way_out(reader);
-    if (!may_go_on || explained.has(evidence, id, findings) || !has_lost_kin(model, reader)) continue;
+    if (!may_go_on || explained.has(evidence, id, findings) || !has_lost_kin(evidence, reader)) continue;
     const auto wait = std::ranges::find_if(reader.waits, [&](const model::Wait& one) {
-      return one.kind == model::WaitKind::kPipeRead && has_suspects_only(model, reader, one);
+      return one.kind == model::WaitKind::kPipeRead && has_suspects_only(evidence, reader, one);
     });
     if (wait != reader.waits.end()) findings.push_back(suspect(evidence, id, *wait));
   }
@@ -158,7 +158,7 @@ void find_suspects(const Evidence& evidence, std::vector<Finding>& findings) {
 
 }  // namespace
 
-void pipe_held_open(const Evidence& evidence, std::vector<Finding>& findings) {
+void pipe_held_open(const Evidence& evidence, FindingList& findings) {
   cycles::OtherFindings others(evidence);
   for (cycles::Cycle cycle : evidence.cycles()) {
     if (!cycles::is_held_open(cycle) || others.explain(cycle, findings)) continue;

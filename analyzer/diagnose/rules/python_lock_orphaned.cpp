@@ -145,7 +145,7 @@ Finding describe_import(const Evidence& evidence, const model::Fork& fork, const
 
 }  // namespace
 
-void python_lock_orphaned(const Evidence& evidence, std::vector<Finding>& findings) {
+void python_lock_orphaned(const Evidence& evidence, FindingList& findings) {
   const model::Model& model = evidence.model();
   std::set<model::ProcessId> importing;
   for (const model::Fork& fork : model.forks) {

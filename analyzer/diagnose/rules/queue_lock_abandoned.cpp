@@ -7,6 +7,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "diagnose/rules.hpp"
@@ -26,17 +29,27 @@ bool is_semaphore(const model::Wait& wait) {
 }
 
 // Returns the processes that have mapped the semaphore.
-std::vector<model::ProcessId> find_mappers(const model::Model& model, const model::Process& about,
+std::vector<model::ProcessId> find_mappers(const Evidence& evidence, const model::Process& about,
                                            const model::Wait& wait) {
   std::vector<model::ProcessId> mappers;
+  std::unordered_set<model::ProcessId> seen;
   for (const model::Waker& waker : wait.wakers) {
-    const auto process = std::ranges::find_if(
-        model.processes, [&](const model::Process& one) { return one.pid == waker.pid && one.host == about.host; });
-    if (process == model.processes.end()) continue;
-    const auto id = static_cast<model::ProcessId>(process - model.processes.begin());
-    if (std::ranges::find(mappers, id) == mappers.end()) mappers.push_back(id);
+    const auto ids = evidence.processes_with_pid(waker.pid);
+    const auto id =
+        std::ranges::find_if(ids, [&](model::ProcessId one) { return evidence.process(one).host == about.host; });
+    if (id != ids.end() && seen.insert(*id).second) mappers.push_back(*id);
   }
   return mappers;
+}
+
+// Returns the idle workers of pools. The finding lost-task explains why they wait: one worker waits for the next task
+// and holds the semaphore, and the other workers wait for the semaphore.
+std::unordered_set<model::ProcessId> find_idle_workers(const std::vector<Finding>& findings) {
+  std::unordered_set<model::ProcessId> idle;
+  for (const Finding& finding : findings) {
+    if (finding.rule == "lost-task") idle.insert(finding.processes.begin(), finding.processes.end());
+  }
+  return idle;
 }
 
 bool waits_for_semaphore(const model::Process& process, const std::string& path) {
@@ -87,26 +100,22 @@ void add_fixes(const model::Process& process, SemaphoreUse use, Finding& finding
 
 }  // namespace
 
-void queue_lock_abandoned(const Evidence& evidence, std::vector<Finding>& findings) {
+void queue_lock_abandoned(const Evidence& evidence, FindingList& findings) {
   const model::Model& model = evidence.model();
-  std::map<std::string, std::size_t> known;  // indexed by the path of the semaphore
+  const std::unordered_set<model::ProcessId> idle = find_idle_workers(findings);
+  std::set<std::pair<std::size_t, model::ProcessId>> listed;  // the processes that a finding lists
+  std::map<std::string, std::size_t> known;                   // indexed by the path of the semaphore
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Process& process = model.processes[id];
     if (!is_proven_dead(process)) continue;  // another finding explains why a victim hangs
-    // The finding lost-task explains why idle workers of a pool wait: one worker waits for the next task and holds the
-    // semaphore, and the other workers wait for the semaphore.
-    const auto is_idle = [&](const Finding& finding) {
-      return finding.rule == "lost-task" && std::ranges::find(finding.processes, id) != finding.processes.end();
-    };
-    if (std::ranges::any_of(findings, is_idle)) continue;
+    if (idle.contains(id)) continue;
     for (const model::Wait& wait : process.waits) {
       // If one of the processes holds the lock, that process is the cause. Then other rules report what that process
       // waits for.
       if (!is_semaphore(wait) || wait.semaphore_use == SemaphoreUse::kLockHeld) continue;
       const auto [at, is_new] = known.try_emplace(wait.path, findings.size());
       if (!is_new) {
-        std::vector<model::ProcessId>& found = findings[at->second].processes;
-        if (std::ranges::find(found, id) == found.end()) found.push_back(id);
+        if (listed.emplace(at->second, id).second) findings[at->second].processes.push_back(id);
         continue;
       }
       const std::string name = words::shared_file_name(wait);
@@ -125,7 +134,7 @@ void queue_lock_abandoned(const Evidence& evidence, std::vector<Finding>& findin
           has_ended ? "the process that took it last has ended" : "possibly a process that should post it has ended");
       add_sentence(finding, fmt::format("Thread {} of {} waits for semaphore {}, which is in shared memory.", wait.tid,
                                         evidence.name(id), name));
-      const std::vector<model::ProcessId> mappers = find_mappers(model, process, wait);
+      const std::vector<model::ProcessId> mappers = find_mappers(evidence, process, wait);
       add_sentence(
           finding,
           fmt::format("{} mapped the semaphore, and its name is removed. So no other process can open it. {}",
@@ -142,6 +151,7 @@ void queue_lock_abandoned(const Evidence& evidence, std::vector<Finding>& findin
       add_sentence(finding, explain(wait.semaphore_use));
       add_sentence(finding, describe_liveness(process));
       add_fixes(process, wait.semaphore_use, finding);
+      for (const model::ProcessId one : finding.processes) listed.emplace(findings.size(), one);
       findings.push_back(std::move(finding));
     }
   }

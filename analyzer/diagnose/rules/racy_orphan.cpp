@@ -4,6 +4,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <set>
+#include <utility>
 
 #include "diagnose/evidence.hpp"
 #include "diagnose/odds.hpp"
@@ -53,19 +56,23 @@ std::string reason(const odds::Odds& odds) {
                      percents(odds.range));
 }
 
-// True if another finding reports this lock for a child of the same parent. That finding says more than a probability.
-bool has_finding(const std::vector<Finding>& findings, const model::Process& parent, const model::Lock& lock) {
-  return std::ranges::any_of(findings, [&](const Finding& finding) {
-    return finding.culprit.kind == CulpritKind::kLock && finding.culprit.address == lock.address && finding.fork &&
-           finding.fork->pid == parent.pid && finding.rule != "racy-orphan";
-  });
+// Returns the pid of the parent and the address of the lock for each lock that a finding reports for a child. Such a
+// finding says more than a probability.
+std::set<std::pair<std::int32_t, std::uint64_t>> find_reported_locks(const std::vector<Finding>& findings) {
+  std::set<std::pair<std::int32_t, std::uint64_t>> reported;
+  for (const Finding& finding : findings) {
+    if (finding.culprit.kind == CulpritKind::kLock && finding.fork)
+      reported.emplace(finding.fork->pid, finding.culprit.address);
+  }
+  return reported;
 }
 
 }  // namespace
 
-void racy_orphan(const Evidence& evidence, std::vector<Finding>& findings) {
+void racy_orphan(const Evidence& evidence, FindingList& findings) {
   const model::Model& model = evidence.model();
   const odds::Table table(model);
+  const auto reported = find_reported_locks(findings);
   for (const model::RacyTouch& touch : model.racy_touches) {
     const model::Fork& fork = model.forks[touch.fork];
     const model::Process& parent = evidence.process(fork.process);
@@ -73,7 +80,7 @@ void racy_orphan(const Evidence& evidence, std::vector<Finding>& findings) {
     const model::Thread& holder = model.threads[touch.holder];
     // In a Python process, the forking thread holds the GIL. Other threads may need the GIL to take the lock. Then no
     // thread holds the lock at a fork, but the measurement does not show this.
-    if (words::is_python(parent) || fork.python || has_finding(findings, parent, lock)) continue;
+    if (words::is_python(parent) || fork.python || reported.contains({parent.pid, lock.address})) continue;
     const odds::Odds& odds = table.of(touch);
     if (odds.is_over) continue;
     Finding finding;

@@ -3,9 +3,10 @@
 // good as proven that the numbers are equal. It is not proven that this does harm.
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "diagnose/evidence.hpp"
@@ -58,14 +59,14 @@ Finding describe(const Evidence& evidence, const std::vector<const Draw*>& draws
 
 }  // namespace
 
-void rng_state_duplicated(const Evidence& evidence, std::vector<Finding>& findings) {
+void rng_state_duplicated(const Evidence& evidence, FindingList& findings) {
   std::map<DrawKey, std::vector<const Draw*>> by_value;
+  std::set<std::pair<DrawKey, model::ProcessId>> known;
   for (const Draw& draw : evidence.model().draws) {
     const model::Process& process = evidence.process(draw.process);
     if (process.ppid == 0) continue;
-    std::vector<const Draw*>& same = by_value[{process.host, process.ppid, draw.generator, draw.value}];
-    const bool is_known = std::ranges::any_of(same, [&](const Draw* other) { return other->process == draw.process; });
-    if (!is_known) same.push_back(&draw);
+    const DrawKey key{process.host, process.ppid, draw.generator, draw.value};
+    if (known.emplace(key, draw.process).second) by_value[key].push_back(&draw);
   }
   for (const auto& [key, draws] : by_value) {
     if (draws.size() > 1) findings.push_back(describe(evidence, draws));

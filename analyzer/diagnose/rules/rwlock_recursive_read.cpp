@@ -11,7 +11,7 @@
 
 namespace forksight::rules {
 
-void rwlock_recursive_read(const Evidence& evidence, std::vector<Finding>& findings) {
+void rwlock_recursive_read(const Evidence& evidence, FindingList& findings) {
   cycles::OtherFindings others(evidence);
   for (const cycles::Cycle& cycle : evidence.cycles()) {
     if (cycle.size() != 1 || !cycles::has_via(cycle, "rwlock") || others.explain(cycle, findings)) continue;

@@ -28,7 +28,7 @@ const model::Wait* find_joiner(const model::Process& process, std::int32_t tid) 
 
 }  // namespace
 
-void rwlock_upgrade(const Evidence& evidence, std::vector<Finding>& findings) {
+void rwlock_upgrade(const Evidence& evidence, FindingList& findings) {
   cycles::OtherFindings others(evidence);
   for (const cycles::Cycle& cycle : evidence.cycles()) {
     if (cycle.size() != 1 || !cycles::has_via(cycle, "rwlock") || others.explain(cycle, findings)) continue;

@@ -38,11 +38,13 @@ bool waits_for_once(const model::Wait& wait) {
 // the process left threads behind, and this fork ran no handlers or was not recorded.
 bool may_be_of_another(const Evidence& evidence, model::ProcessId id, const model::Wait& wait) {
   const model::Model& model = evidence.model();
-  const bool is_bypassed = std::ranges::any_of(
-      model.forks, [&](const model::Fork& fork) { return fork.child == id && (fork.bypassed || fork.is_inferred); });
-  const bool has_lost = std::ranges::any_of(model.forks, [&](const model::Fork& fork) {
-    return fork.child == id && (!fork.lost_threads.empty() || fork.unknown_threads > 0);
-  });
+  bool is_bypassed = false;
+  bool has_lost = false;
+  for (const model::ForkId made_by : evidence.forks_that_made(id)) {
+    const model::Fork& fork = model.forks[made_by];
+    is_bypassed = is_bypassed || fork.bypassed || fork.is_inferred;
+    has_lost = has_lost || !fork.lost_threads.empty() || fork.unknown_threads > 0;
+  }
   if (is_bypassed && has_lost) return true;
   return std::ranges::any_of(model.processes[id].waits, [&](const model::Wait& other) {
     return &other != &wait && !has_thread_ended(other) && (!other.stack.known() || find_routine(other.stack));
@@ -51,7 +53,7 @@ bool may_be_of_another(const Evidence& evidence, model::ProcessId id, const mode
 
 // pthread_once() records no owner. forksight infers that a thread in pthread_once() waits for itself if the thread is
 // also running a routine of pthread_once(), and no other thread is running one.
-void find_once(const Evidence& evidence, std::vector<Finding>& findings) {
+void find_once(const Evidence& evidence, FindingList& findings) {
   const model::Model& model = evidence.model();
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Process& process = model.processes[id];
@@ -91,7 +93,7 @@ void find_once(const Evidence& evidence, std::vector<Finding>& findings) {
 
 }  // namespace
 
-void self_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
+void self_deadlock(const Evidence& evidence, FindingList& findings) {
   cycles::OtherFindings others(evidence);
   for (const cycles::Cycle& cycle : evidence.cycles()) {
     const bool is_semaphore = cycles::has_via(cycle, model::kViaSemaphoreLock);

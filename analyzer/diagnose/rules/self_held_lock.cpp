@@ -152,7 +152,7 @@ void add_fixes(const Touch& touch, const locks::Orphan& own, bool was_refused, F
 
 }  // namespace
 
-void self_held_lock(const Evidence& evidence, std::vector<Finding>& findings) {
+void self_held_lock(const Evidence& evidence, FindingList& findings) {
   // If an unlock is refused, and a later call on the same lock hangs, both have one cause. One finding about the later
   // touch reports both.
   std::map<LockKey, const Touch*> refused;

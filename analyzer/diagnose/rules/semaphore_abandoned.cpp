@@ -58,7 +58,7 @@ Finding describe_abandoned(const Evidence& evidence, model::ProcessId id, const 
 
 }  // namespace
 
-void semaphore_abandoned(const Evidence& evidence, std::vector<Finding>& findings) {
+void semaphore_abandoned(const Evidence& evidence, FindingList& findings) {
   const model::Model& model = evidence.model();
   suspects::Explained explained;
   std::map<std::pair<std::int32_t, std::uint32_t>, std::size_t> known;  // indexed by semaphore set and number

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "diagnose/evidence.hpp"
 #include "diagnose/pools.hpp"
@@ -73,19 +74,21 @@ Finding describe(const Evidence& evidence, const model::Fork& fork, const model:
 
 }  // namespace
 
-void signal_thread_lost(const Evidence& evidence, std::vector<Finding>& findings) {
+void signal_thread_lost(const Evidence& evidence, FindingList& findings) {
+  std::unordered_set<model::ProcessId> explained;
+  for (const Finding& finding : findings) {
+    if (finding.outcome == Outcome::kHang || finding.outcome == Outcome::kMayHang) explained.insert(finding.process);
+  }
   for (const model::Fork& fork : evidence.model().forks) {
     const model::Process* const child = evidence.find_untouched_child(fork);
     if (child == nullptr || child->unheard_signals == 0 || evidence.is_in_handler(*fork.child)) continue;
     if (is_proven_dead(*child) && !lost_only_takers(fork)) continue;
-    const auto is_explained = [&](const Finding& finding) {
-      return finding.process == *fork.child &&
-             (finding.outcome == Outcome::kHang || finding.outcome == Outcome::kMayHang);
-    };
-    if (std::ranges::any_of(findings, is_explained)) continue;
+    if (explained.contains(*fork.child)) continue;
     const auto taker = std::ranges::find_if(
         fork.lost_waits, [&](const model::LostWait& wait) { return takes(wait, child->unheard_signals); });
-    if (taker != fork.lost_waits.end()) findings.push_back(describe(evidence, fork, *taker));
+    if (taker == fork.lost_waits.end()) continue;
+    findings.push_back(describe(evidence, fork, *taker));
+    explained.insert(*fork.child);
   }
 }
 

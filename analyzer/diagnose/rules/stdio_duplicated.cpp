@@ -93,7 +93,7 @@ Finding describe(const Evidence& evidence, const model::UnflushedOutput& output,
 
 }  // namespace
 
-void stdio_duplicated(const Evidence& evidence, std::vector<Finding>& findings) {
+void stdio_duplicated(const Evidence& evidence, FindingList& findings) {
   for (const model::UnflushedOutput& output : evidence.model().unflushed) {
     const std::vector<const Flush*> flushes = by_process(output);
     const Flush* const child = find_child(evidence, flushes);

@@ -65,7 +65,7 @@ Finding describe(const Evidence& evidence, const model::Touch& touch, const mode
 
 }  // namespace
 
-void timer_lost(const Evidence& evidence, std::vector<Finding>& findings) {
+void timer_lost(const Evidence& evidence, FindingList& findings) {
   for (const model::Touch& touch : evidence.model().touches) {
     if (touch.kind != model::TouchKind::kTimerWait || !evidence.find_hang(touch)) continue;
     const auto& timers = evidence.fork(touch).timers;

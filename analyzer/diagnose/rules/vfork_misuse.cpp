@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <map>
 #include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -45,28 +47,42 @@ std::vector<Suspended> find_suspended(const model::Model& model) {
   return found;
 }
 
-// Returns the ring that contains the wait in vfork(); empty if no ring does. The ring begins with the child's own wait,
-// which is the link after the wait in vfork().
-cycles::Cycle find_ring(const std::vector<cycles::Cycle>& all, const Suspended& suspended) {
-  for (const cycles::Cycle& cycle : all) {
-    cycles::Cycle ring = cycle;
-    const auto at = std::ranges::find(ring, suspended.wait, &cycles::Link::wait);
-    if (at == ring.end()) continue;
-    std::rotate(ring.begin(), at + 1, ring.end());
-    return ring;
+// Returns the first ring that contains each wait.
+std::unordered_map<const model::Wait*, const cycles::Cycle*> index_by_wait(const std::vector<cycles::Cycle>& rings) {
+  std::unordered_map<const model::Wait*, const cycles::Cycle*> index;
+  for (const cycles::Cycle& ring : rings) {
+    for (const cycles::Link& link : ring) index.try_emplace(link.wait, &ring);
   }
-  return {};
+  return index;
 }
 
-bool is_explained(const std::vector<cycles::Cycle>& all, const Suspended& suspended,
-                  const std::vector<Finding>& findings) {
-  const auto is_child = [&](const cycles::Link& link) { return link.process == suspended.child; };
-  const auto has_child = [&](const cycles::Cycle& cycle) { return std::ranges::any_of(cycle, is_child); };
-  const auto is_of_child = [&](const Finding& finding) {
-    return std::ranges::find(finding.processes, suspended.child) != finding.processes.end();
-  };
-  return std::ranges::any_of(all, has_child) || std::ranges::any_of(findings, is_of_child);
+// Returns the ring, beginning with the child's own wait. This is the link after the wait in vfork().
+cycles::Cycle begin_with_child(cycles::Cycle ring, const Suspended& suspended) {
+  const auto at = std::ranges::find(ring, suspended.wait, &cycles::Link::wait);
+  std::rotate(ring.begin(), at + 1, ring.end());
+  return ring;
 }
+
+// The processes that are in a ring, or that a finding is about.
+class Explained {
+ public:
+  explicit Explained(const std::vector<cycles::Cycle>& rings) {
+    for (const cycles::Cycle& ring : rings) {
+      for (const cycles::Link& link : ring) processes_.insert(link.process);
+    }
+  }
+
+  // `findings` may have grown since the last call.
+  bool has(model::ProcessId id, const std::vector<Finding>& findings) {
+    for (; known_ < findings.size(); ++known_)
+      processes_.insert(findings[known_].processes.begin(), findings[known_].processes.end());
+    return processes_.contains(id);
+  }
+
+ private:
+  std::size_t known_ = 0;  // the findings that have been read
+  std::unordered_set<model::ProcessId> processes_;
+};
 
 Holder holder_of(const Evidence& evidence, const Suspended& suspended) {
   Holder holder;
@@ -210,16 +226,18 @@ Finding describe(const Evidence& evidence, const model::VforkExit& made) {
 
 }  // namespace
 
-void vfork_misuse(const Evidence& evidence, std::vector<Finding>& findings) {
+void vfork_misuse(const Evidence& evidence, FindingList& findings) {
   for (const model::VforkExit& made : evidence.model().vfork_exits) findings.push_back(describe(evidence, made));
   const std::vector<Suspended> all = find_suspended(evidence.model());
   if (all.empty()) return;
-  const std::vector<cycles::Cycle> rings = evidence.cycles();
+  const auto rings = index_by_wait(evidence.cycles());
+  Explained explained(evidence.cycles());
   cycles::OtherFindings others(evidence);
   for (const Suspended& suspended : all) {
-    const cycles::Cycle ring = find_ring(rings, suspended);
+    const auto found = rings.find(suspended.wait);
+    const cycles::Cycle ring = found == rings.end() ? cycles::Cycle{} : begin_with_child(*found->second, suspended);
     const bool ends_with_child = !ring.empty() && ring.front().process == suspended.child;
-    if (ends_with_child ? others.explain(ring, findings) : is_explained(rings, suspended, findings)) continue;
+    if (ends_with_child ? others.explain(ring, findings) : explained.has(suspended.child, findings)) continue;
     findings.push_back(describe(evidence, suspended, ends_with_child ? ring : cycles::Cycle{}));
   }
 }
