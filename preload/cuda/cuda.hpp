@@ -4,7 +4,8 @@
 // the functions by name in any library that exports them.
 //   A program reaches the driver by symbol, by dlsym, or by cuGetProcAddress. A library between the program and the
 //   driver may export the same names as the driver. So each name has several wrappers, one for each function that has
-//   the name. With only one wrapper for a name, a call by that library would lead back to the library itself.
+//   the name. With only one wrapper for a name, the wrapper would pass a call of the intermediate library to
+//   that same library.
 #pragma once
 
 #include <atomic>

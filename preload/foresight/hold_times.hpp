@@ -1,6 +1,6 @@
 // Measures how often and how long each thread has held each lock. The child of a fork has a frozen copy of these
-// numbers. The child may take a lock that was free at the fork, but that other threads of its parent had held at other
-// times. The child records such an acquisition.
+// numbers. Suppose that other threads of the parent took a lock now and then, and that the lock was free at the fork.
+// Then the child records when it takes this lock: if the lock had not been free, the child would hang.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ void end_hold(const Slot& slot, const HeldLock* entry);
 void open_gate(const Slot& slot, const HeldLock* entry);
 
 // Called in a forked child, before begin_life_in_child(). Stores how long the parent has measured, and which locks the
-// forking thread held. `self`: the slot of the forking thread. It still has the number of the thread's life (lives.hpp)
-// in the parent.
+// forking thread held. `self`: the slot of the forking thread. The slot still has the number by which lives.hpp knows
+// this thread of the parent.
 void freeze_hold_times(const Slot& self);
 // Called when the thread of `slot` has taken the lock of `entry`, by a call that would have waited for the lock.
 // `entry` is the last entry in the slot's array of held locks. In a child, records the acquisition if another thread of

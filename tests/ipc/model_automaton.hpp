@@ -27,7 +27,9 @@ namespace forksight::ipc::test {
 
 using local_id = std::uint32_t;
 using value_id = std::uint16_t;
-constexpr std::uint32_t kSwaps = 2;  // the two producers change places, or the two consumers do
+// The number of symmetries. In the first, each of the two producers takes the name of the other one. In the second, the
+// two consumers do so.
+constexpr std::uint32_t kSwaps = 2;
 
 class automaton {
  public:
@@ -41,15 +43,15 @@ class automaton {
     bool recovers = false;
     local_id before = 0;          // the local state whose step first led to this one
     value_id by = 0;              // the value that this step found
-    local_id image[kSwaps] = {};  // the local state after the change of places, + 1; 0: not computed yet
+    local_id image[kSwaps] = {};  // by symmetry: one more than the id of the mirrored local state; 0: not computed yet
     // Only with merges: an earlier local state that is like this one, or this local state itself if there is no earlier
     // one. Local states that are alike form a tree. The root of the tree stands for all of them (first_like).
     local_id like = 0;
     bool was_compared = false;  // merged() has compared this local state with the others
     bool was_blind = false;     // is_blind() has returned true
     int ignored = -1;           // the argument `ignored` of the latest call of is_blind()
-    // The number of merges (merges_done_) when is_blind() last found that this step depends on the value of its word;
-    // -1: is_blind() never found this.
+    // Set when is_blind() finds that the step of this local state depends on the value of its word. Then this is
+    // merges_done_ at that moment. -1: is_blind() has not found this.
     int sees_since = -1;
   };
   // The values that were met in each word.
@@ -117,8 +119,8 @@ class automaton {
   bool was_refuted_ = false;
   std::vector<std::vector<value_id>> met_;  // by word
   std::vector<std::vector<bool>> is_met_;   // by word and value
-  // By common_key_of(): the local states that have this key. A new local state is compared only with those that have
-  // its key.
+  // The local states, indexed by the key that common_key_of() returns for them. A new local state is compared only with
+  // those that have the same key.
   std::unordered_map<std::string, std::vector<local_id>> standing_;
   std::vector<local> locals_;
   std::unordered_map<std::string, local_id> ids_;

@@ -14,7 +14,8 @@
 namespace forksight::ipc {
 
 enum class errc : std::uint8_t {
-  // the deadline passed; the text names the processes that hold messages or buffers, except with deadline::now()
+  // the deadline passed. The text names the processes that hold messages or buffers. With deadline::now(), the
+  // text names no process
   timeout,
   // no producer is left, shutdown() was called, close_producer() was called on this handle, or the handle is empty
   closed,
@@ -26,7 +27,7 @@ enum class errc : std::uint8_t {
   // the dead creator
   no_consumer,
   used_after_fork,  // the handle belongs to the parent process: call reattach_after_fork()
-  role,             // the handle is attached with the other role, or as a caretaker
+  role,             // the role of the handle (ipc/options.hpp) does not allow this call
   // other processes took this one for dead: the handle cannot be used any more, and nothing is damaged
   evicted,
   too_large,       // the message has more bytes than a buffer
@@ -41,7 +42,7 @@ enum class errc : std::uint8_t {
   bad_option,
   system,     // the kernel refused something else: see sys_errno
   cancelled,  // cancel() was called on this handle
-  // options::feeding is feed::thread, and accepted messages were lost: queue::delivered() has their numbers
+  // messages that the feeder had accepted were lost (options::feeding is feed::thread). queue::delivered() says which
   undelivered,
 };
 
