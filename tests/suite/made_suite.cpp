@@ -61,7 +61,8 @@ Json good_finding() {
   }
   finding.victims = {{1, "wait4"}};
   finding.fork.emplace();
-  return Json(render::finding_to_json(finding, {model::Process{}}));
+  return Json::parse(
+      render::json_text([&](render::JsonWriter& out) { render::write_finding(out, finding, {model::Process{}}); }));
 }
 
 Json changed(Json finding, const char* path, Json value) {
@@ -74,9 +75,12 @@ Json changed(Json finding, const char* path, Json value) {
 }
 
 Json report_of(std::vector<Json> findings) {
-  return {{"schema", render::kReportSchema},
-          {"processes", Json::array({Json(render::process_to_json(model::Process{}))})},
-          {"findings", std::move(findings)}};
+  const Json process = Json::parse(render::json_text([](render::JsonWriter& out) {
+    out.begin_object();
+    render::write_process_members(out, model::Process{});
+    out.end_object();
+  }));
+  return {{"schema", render::kReportSchema}, {"processes", Json::array({process})}, {"findings", std::move(findings)}};
 }
 
 MadeSuite::MadeSuite() : source(kSource) {
