@@ -1,4 +1,6 @@
 // `forksight suite list`
+#include <unistd.h>
+
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -7,6 +9,7 @@
 #include "command/formatter.hpp"
 #include "command/output.hpp"
 #include "command/suite_command.hpp"
+#include "render/terminal.hpp"
 #include "suite/views.hpp"
 
 namespace forksight {
@@ -28,9 +31,10 @@ int list(const ListLine& line) {
   int status = as_int(ExitStatus::kNothingFound);
   ChosenSuite chosen;
   if (!choose_suite(line.choice, true, chosen, status)) return status;
-  std::string text = line.format == "json"       ? suite::list_as_json(chosen.entries)
-                     : line.format == "markdown" ? suite::list_as_markdown(chosen.entries)
-                                                 : suite::list_as_table(chosen.entries);
+  std::string text = line.format == "json" ? suite::list_as_json(chosen.entries)
+                     : line.format == "markdown"
+                         ? suite::list_as_markdown(chosen.entries)
+                         : suite::list_as_table(chosen.entries, render::find_columns(STDOUT_FILENO));
   return as_int(write_out(text) ? ExitStatus::kNothingFound : ExitStatus::kUnreadable);
 }
 

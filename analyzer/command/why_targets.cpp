@@ -5,10 +5,15 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <set>
 #include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "image/refusal.hpp"
 #include "model/base_name.hpp"
@@ -68,21 +73,47 @@ std::vector<proc::ProcessKey> find_processes(Owner owner,
   return found;
 }
 
+// Tells which processes descend from a chosen process. Looks at each process only once, because a user may have
+// thousands of processes, each the child of the one before.
+class Descent {
+ public:
+  explicit Descent(const std::vector<proc::ProcessKey>& chosen) {
+    for (const proc::ProcessKey& key : chosen) chosen_.insert(key.pid);
+  }
+
+  bool is_below_chosen(std::int32_t pid) {
+    std::vector<std::int32_t> chain;
+    bool is_below = false;
+    for (std::int32_t at = pid;;) {
+      // Each process of the chain is known as false until its end is found. So a ring of parents, which may come about
+      // while processes end, ends the loop.
+      const auto [known, is_new] = known_.try_emplace(at, false);
+      is_below = known->second;
+      if (!is_new) break;
+      chain.push_back(at);
+      const auto stat = proc::read_stat(at);
+      is_below = stat && chosen_.contains(stat->ppid);
+      if (!stat || is_below) break;
+      at = stat->ppid;
+    }
+    for (const std::int32_t one : chain) known_[one] = is_below;
+    return is_below;
+  }
+
+ private:
+  std::unordered_set<std::int32_t> chosen_;
+  std::unordered_map<std::int32_t, bool> known_;
+};
+
 // Leaves out each process that descends from another process of `keys`, because both are examined together. A process
 // that occurs several times in `keys` occurs once in the result.
 std::vector<proc::ProcessKey> find_roots(const std::vector<proc::ProcessKey>& keys) {
-  std::set<std::int32_t> chosen;
-  for (const proc::ProcessKey& key : keys) chosen.insert(key.pid);
+  Descent descent(keys);
+  std::set<std::pair<std::int32_t, std::uint64_t>> listed;
   std::vector<proc::ProcessKey> roots;
   for (const proc::ProcessKey& key : keys) {
-    bool is_below = false;
-    std::set<std::int32_t> seen{key.pid};
-    for (auto stat = proc::read_stat(key.pid); stat && !is_below && seen.insert(stat->ppid).second;) {
-      is_below = chosen.contains(stat->ppid);
-      stat = proc::read_stat(stat->ppid);
-    }
-    const bool is_new = std::ranges::find(roots, key) == roots.end();
-    if (!is_below && is_new) roots.push_back(key);
+    const bool is_new = listed.emplace(key.pid, key.start_ticks).second;
+    if (is_new && !descent.is_below_chosen(key.pid)) roots.push_back(key);
   }
   return roots;
 }

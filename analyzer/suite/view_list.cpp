@@ -1,10 +1,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <ranges>
+#include <span>
+#include <string_view>
 
 #include "forksight/version.hpp"
+#include "render/page.hpp"
+#include "render/printable.hpp"
+#include "render/text.hpp"
 #include "suite/expectation_json.hpp"
 #include "suite/rows.hpp"
 #include "suite/shell_words.hpp"
@@ -15,6 +22,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using Row = std::vector<std::string>;
+
+std::string lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
 
 // Returns the expected verdict about one hazard, for example "proven hang". If only another hazard is expected, names
 // that hazard. Returns "nothing" if no finding is expected.
@@ -65,6 +77,31 @@ std::string describe_count(const std::vector<Entry>& entries) {
   return fmt::format("{} cases, {} of them silent controls", entries.size(), count_controls(entries));
 }
 
+std::size_t widest_line(std::string_view text) {
+  std::size_t widest = 0;
+  for (const auto line : std::views::split(text, '\n'))
+    widest = std::max(widest, render::width(std::string_view(line.begin(), line.end())));
+  return widest;
+}
+
+// `rows`: the first row has the titles of the columns.
+std::string list_in_paragraphs(const std::vector<Row>& rows, std::size_t columns) {
+  render::TextOptions options;
+  options.columns = columns;
+  render::Page page(options);
+  const Row& titles = rows.front();
+  for (const Row& row : std::span(rows).subspan(1)) {
+    page.paragraph(render::Style::kBold, row.front());
+    std::string cells;
+    for (std::size_t column = 1; column < row.size(); ++column) {
+      if (row[column].empty()) continue;
+      cells += fmt::format("{}{}: {}", cells.empty() ? "" : "; ", lower(titles[column]), row[column]);
+    }
+    page.paragraph(render::Style::kPlain, cells, 4);
+  }
+  return page.take();
+}
+
 }  // namespace
 
 std::vector<std::string> list_rules(const Expectations& expected) {
@@ -75,14 +112,16 @@ std::vector<std::string> list_rules(const Expectations& expected) {
   return rules;
 }
 
-std::string list_as_table(const std::vector<Entry>& entries) {
+std::string list_as_table(const std::vector<Entry>& entries, std::optional<std::size_t> columns) {
   std::vector<Row> rows = {{"CASE", "HAZARD", "CERTAINTY", "BARE", "LIBRARY", "CURES"}};
   for (const Entry& entry : entries) {
     const std::string rules = fmt::format("{}", fmt::join(list_rules(entry.expected), ", "));
     rows.push_back({entry.which->name, rules.empty() ? "(none)" : rules, describe_certainties(entry.expected),
                     entry.expected.bare, describe_place(*entry.which), describe_runs(entry.expected, "")});
   }
-  return align(rows) + "\n" + describe_count(entries) + "\n";
+  const std::string table = align(rows);
+  const bool fits = !columns || widest_line(table) <= *columns;
+  return (fits ? table : list_in_paragraphs(rows, *columns)) + "\n" + describe_count(entries) + "\n";
 }
 
 std::string list_as_json(const std::vector<Entry>& entries) {

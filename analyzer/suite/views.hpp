@@ -1,6 +1,8 @@
 // The texts that `forksight suite` prints. A view only formats results and decides nothing.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,8 +10,9 @@
 
 namespace forksight::suite {
 
-// Lists the cases and their expectations.
-std::string list_as_table(const std::vector<Entry>& entries);
+// Lists the cases and their expectations. `columns`: the width of the terminal, if there is one. If a row of the table
+// would be wider, each case gets a paragraph instead of a row.
+std::string list_as_table(const std::vector<Entry>& entries, std::optional<std::size_t> columns);
 std::string list_as_json(const std::vector<Entry>& entries);
 // Sorts the list by hazard, as in docs/coverage.md.
 std::string list_as_markdown(const std::vector<Entry>& entries);

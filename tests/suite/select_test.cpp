@@ -108,11 +108,17 @@ TEST_F(SuiteSelect, ListsCasesWithTheirExpectations) {
   const auto suite = suite::read_suite(folder_);
   ASSERT_TRUE(suite) << suite.error();
   const auto entries = suite::select(suite.value(), {}, true).entries;
-  const std::string table = suite::list_as_table(entries);
+  const std::string table = suite::list_as_table(entries, std::nullopt);
   EXPECT_THAT(table, HasSubstr("CASE             HAZARD             CERTAINTY  BARE  LIBRARY         CURES\n"));
   EXPECT_THAT(table, HasSubstr("omp              lost-openmp-pool   proven     hang  openmp          --omp=rebuild\n"));
   EXPECT_THAT(table, HasSubstr("slow             (none)                        ok    locks (stress)\n"));
   EXPECT_THAT(table, testing::EndsWith("\n5 cases, 2 of them silent controls\n"));
+  EXPECT_EQ(suite::list_as_table(entries, 100), table);
+  const std::string narrow = suite::list_as_table(entries, 60);
+  EXPECT_THAT(narrow, HasSubstr("omp\n    hazard: lost-openmp-pool; certainty: proven; bare: hang;\n"
+                                "      library: openmp; cures: --omp=rebuild\n"));
+  EXPECT_THAT(narrow, HasSubstr("slow\n    hazard: (none); bare: ok; library: locks (stress)\n"));
+  EXPECT_THAT(narrow, testing::EndsWith("\n5 cases, 2 of them silent controls\n"));
   const std::string markdown = suite::list_as_markdown(entries);
   EXPECT_THAT(markdown,
               HasSubstr("| [lost-openmp-pool](hazards/lost-openmp-pool.md) | `omp` | hang | proven hang | likely "
