@@ -27,7 +27,7 @@ ANALYZER = {
     "guard": "files model symbols proc",
     "inspect/python": "model symbols image",
     "inspect": "files model libc symbols proc image watch inspect/python",
-    "diagnose": "model",
+    "diagnose": "files model",
     "diagnose/rules": "model diagnose",
     "render": "files model diagnose",
     "dump": "collect render",
