@@ -75,14 +75,23 @@ bool DeferredSymbols::resolve(model::Model& model, TraceBudget* budget) {
   };
   Symbolizers symbolizers;
   // A server forks at the same place again and again. So stacks with equal bytes are unwound only once.
-  std::map<std::pair<const Image*, std::string_view>, model::Stack> unwound;
+  struct Unwound {
+    model::Stack stack;
+    std::size_t bytes = 0;
+  };
+  std::map<std::pair<const Image*, std::string_view>, Unwound> unwound;
+  std::vector<const StackTask*> repeated;
   for (const StackTask& task : stacks_) {
     const auto [at, is_new] = unwound.try_emplace({task.image.get(), as_key(task.record.payload)});
-    if (is_new) {
-      model::Stack stack = unwind(symbolizers.of(task.image), task.record);
-      if (may_keep(model::bytes_of(stack))) at->second = std::move(stack);
+    if (!is_new) {
+      repeated.push_back(&task);
+      continue;
     }
-    if (may_keep(model::bytes_of(at->second))) task.place(model) = at->second;
+    model::Stack stack = unwind(symbolizers.of(task.image), task.record);
+    const std::size_t bytes = model::bytes_of(stack);
+    if (!may_keep(bytes)) continue;
+    at->second = {stack, bytes};
+    task.place(model) = std::move(stack);
   }
   for (const CodeTask& task : code_) {
     symbols::CodeSymbol symbol;
@@ -95,6 +104,11 @@ bool DeferredSymbols::resolve(model::Model& model, TraceBudget* budget) {
     if (!may_keep(model::bytes_of(symbol.name) + model::bytes_of(symbol.module))) continue;
     task.name(model) = std::move(symbol.name);
     if (task.module) task.module(model) = std::move(symbol.module);
+  }
+  // These come last: if the budget does not suffice, one thread has each stack.
+  for (const StackTask* task : repeated) {
+    const auto& [stack, bytes] = unwound.at({task->image.get(), as_key(task->record.payload)});
+    if (may_keep(bytes)) task->place(model) = stack;
   }
   symbolizers.append_limits(model.limits);
   return has_all;

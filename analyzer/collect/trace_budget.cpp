@@ -36,6 +36,7 @@ void TraceBudget::begin_file(std::uint64_t size) {
   file_time_ = processor_time();
   most_bytes_ = own_bytes_ + bytes_left_ / 2;
   most_time_ = own_time_ + time_left_ / 2;
+  own_name_bytes_ = size;
   least_name_bytes_left_ = name_bytes_left_ / 2;
   used_up_ = nullptr;
   records_ = 0;
@@ -63,6 +64,10 @@ void TraceBudget::stop_clock() {
 }
 
 bool TraceBudget::allows_name(std::size_t bytes) {
+  if (bytes <= own_name_bytes_) {
+    own_name_bytes_ -= bytes;
+    return true;
+  }
   if (name_bytes_left_ < least_name_bytes_left_ + bytes) return false;
   name_bytes_left_ -= bytes;
   return true;

@@ -46,6 +46,7 @@ class TraceBudget {
   std::uint64_t file_bytes_ = 0;           // the memory of this process when the file began
   Nanoseconds file_time_{};                // the processor time of this process when the file began
   std::uint64_t most_bytes_ = 0;           // for this file
+  std::size_t own_name_bytes_ = 0;         // what the names of this file may take before the budget counts
   std::size_t least_name_bytes_left_ = 0;  // what this file must leave of `name_bytes_left_`
   Nanoseconds most_time_{};
   const char* used_up_ = nullptr;

@@ -44,10 +44,7 @@ std::vector<Finding> merge_equal(std::vector<Finding> all) {
       merged.push_back(std::move(finding));
       continue;
     }
-    Finding& first = merged[at->second];
-    first.count += finding.count;
-    first.processes.insert(first.processes.end(), finding.processes.begin(), finding.processes.end());
-    first.victims.insert(first.victims.end(), finding.victims.begin(), finding.victims.end());
+    merge(merged[at->second], finding);
   }
   // If one process had several of the merged findings, it is listed only once.
   for (Finding& finding : merged) {
@@ -187,7 +184,7 @@ void append_search_limits(const model::Model& model, const Evidence& evidence, s
   }
   if (!model.lock_orders.empty() && !orders::find_rings(model).is_complete) {
     limits.push_back(
-        fmt::format("{} orders of locks are too many to search completely, so long rings of locks may be missing; run "
+        fmt::format("{} orders of locks are too many to search completely, so some rings of locks may be missing; run "
                     "a smaller part of the program under --lock-order",
                     model.lock_orders.size()));
   }
@@ -202,7 +199,7 @@ std::vector<Finding> diagnose(const model::Model& model) {
 
 std::vector<Finding> diagnose(const model::Model& model, std::vector<std::string>& limits) {
   const Evidence evidence(model);
-  FindingList list;
+  FindingList list(model);
   for (const Rule& rule : all_rules()) {
     if (rule.evaluate == nullptr) continue;
     list.begin_rule();
@@ -210,13 +207,13 @@ std::vector<Finding> diagnose(const model::Model& model, std::vector<std::string
       rule.evaluate(evidence, list);
     } catch (const TooManyFindings&) {
       limits.push_back(
-          fmt::format("{} was found so often that the findings would take too much memory; some of them "
-                      "are missing",
+          fmt::format("the findings of the rule {} would take too much memory; some of them are missing, so other "
+                      "rules may have reported the same processes",
                       rule.slug));
     }
   }
   append_search_limits(model, evidence, limits);
-  std::vector<Finding> findings = list.take();
+  std::vector<Finding> findings = list.take_merged();
   // A hang that may be intended is no finding. `forksight why` shows what the process waits for, and what could end the
   // wait.
   std::erase_if(findings, [](const Finding& finding) { return finding.may_be_intended; });

@@ -16,7 +16,7 @@ using model::OrderedLock;
 
 constexpr std::size_t kLongest = 6;
 constexpr std::size_t kMostSteps = 200'000;
-constexpr std::size_t kMostVisits = 20'000'000;  // orders that the search looks at, including those that cannot follow
+constexpr std::size_t kMostVisits = 200'000'000;  // orders that the search looks at, including those that cannot follow
 
 bool exclude(const OrderedLock& one, const OrderedLock& other) {
   return one.number == other.number && !(one.shared && other.shared);

@@ -73,8 +73,8 @@ inline constexpr std::size_t kMaxTraceRecords = 1'000'000;
 // The memory that the contents of all traces may take together, besides the space that each trace takes on disk.
 // One trace may take at most half of what is left.
 inline constexpr std::uint64_t kMaxTraceMemoryBytes = std::uint64_t{192} << 20U;
-// The memory that the names and stacks of all traces may take together. They are looked up after the records are read.
-// One trace may take at most half of what is left.
+// The memory that the names and stacks of all traces may take together, besides as much as each trace takes on disk.
+// They are looked up after the records are read. One trace may take at most half of what is left.
 inline constexpr std::size_t kMaxTraceNameBytes = std::size_t{128} << 20U;
 // The memory that the findings of all rules may take together. One rule may take at most half of what is left.
 inline constexpr std::size_t kMaxFindingBytes = std::size_t{192} << 20U;

@@ -54,9 +54,8 @@ class TextReport {
     cured(number);
     if (number < findings_.size()) {
       page_.blank();
-      page_.paragraph(Style::kBold,
-                      fmt::format("{}; --full or --format json shows them",
-                                  words::count(findings_.size() - number, "more finding", "more findings")));
+      page_.paragraph(Style::kBold, fmt::format("{}; --full shows all", words::count(findings_.size() - number,
+                                                                                     "more finding", "more findings")));
     }
     return page_.take();
   }

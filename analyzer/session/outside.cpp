@@ -113,7 +113,8 @@ bool replace_weaker_findings(const KeptFinding& kept, const model::Model& model,
 
 void OutsideFindings::keep(const model::Model& seen, const model::Model& model, const std::vector<Finding>& findings) {
   if (!is_worth_a_look(model, findings)) return;
-  for (Finding& finding : diagnose(with_traced_forks(seen, model))) {
+  limits_.clear();
+  for (Finding& finding : diagnose(with_traced_forks(seen, model), limits_)) {
     // `run` does not report a hang that is only possible and that only the look from outside shows. `forksight why`
     // reports such a hang.
     if (finding.harm == Certainty::kPossible) continue;
@@ -142,6 +143,9 @@ void OutsideFindings::forget(const proc::ProcessKey& key) {
 }
 
 void OutsideFindings::add_to(model::Model& model, std::vector<Finding>& findings) const {
+  for (const std::string& limit : limits_) {
+    if (std::ranges::find(model.limits, limit) == model.limits.end()) model.limits.push_back(limit);
+  }
   std::vector<const KeptFinding*> unexplained;
   for (const KeptFinding& kept : kept_) {
     if (!is_explained(kept.processes.front(), model, findings, explanation_rank(kept.finding)))

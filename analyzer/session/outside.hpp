@@ -37,6 +37,7 @@ class OutsideFindings {
 
  private:
   std::vector<KeptFinding> kept_;
+  std::vector<std::string> limits_;  // what the latest diagnosis in keep() has left out
   bool was_written_ = false;  // the file may still have findings that forget() has dropped
 };
 

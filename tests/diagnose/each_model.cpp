@@ -58,9 +58,10 @@ void check_copies(const model::Model& model, const std::vector<Finding>& finding
   const double begin = processor_time();
   const std::vector<Finding> found = diagnose(many, limits);
   EXPECT_LT(processor_time() - begin, kMostSeconds);
-  if (limits.empty()) {
-    EXPECT_EQ(count_by_rule(found), expected);
-  }
+  std::vector<std::string> limits_of_one;
+  diagnose(model, limits_of_one);
+  EXPECT_EQ(limits.empty(), limits_of_one.empty());
+  EXPECT_EQ(count_by_rule(found), expected);
 }
 
 }  // namespace

@@ -97,7 +97,8 @@ def touches_of_one_lock(trace):
 
 def touches_with_deep_stacks(trace):
     """Each touch refers to the same stack of 2,000 frames, so a report without limits would have 600 million frames."""
-    libc, start = os.path.realpath("/lib/x86_64-linux-gnu/libc.so.6"), 0x7F0000000000
+    mapped = re.search(r" (/\S*/libc\.so\.6)$", Path("/proc/self/maps").read_text(), re.MULTILINE)
+    libc, start = mapped.group(1), 0x7F0000000000
     notes = subprocess.run(["readelf", "-n", libc], capture_output=True, text=True, check=True).stdout
     symbols = subprocess.run(["nm", "-D", "--defined-only", libc], capture_output=True, text=True, check=True).stdout
     build_id = bytes.fromhex(re.search(r"Build ID: ([0-9a-f]+)", notes).group(1))
@@ -180,7 +181,7 @@ class Traces(unittest.TestCase):
                 trace = Trace(cmdline=MANY_WORDS if attack is processes_with_long_command_lines else b"app\0")
                 attack(trace)
                 trace.write(self.folder / "strange.fstrace")
-                self.check()
+                self.check("its names and stacks would take too much memory" if attack is touches_with_deep_stacks else "")
 
     def test_many_costly_traces_leave_room_for_an_honest_one(self):
         costly = Trace()

@@ -62,7 +62,7 @@ TEST(Findings, AreDescribedUpToAHundred) {
   const std::string text = render_text(model, findings);
   EXPECT_NE(text.find("\n100. CURED: lock-cycle"), std::string::npos) << text;
   EXPECT_EQ(text.find("\n101. "), std::string::npos);
-  EXPECT_NE(text.find("\n50 more findings; --full or --format json shows them\n"), std::string::npos);
+  EXPECT_NE(text.find("\n50 more findings; --full shows all\n"), std::string::npos);
   TextOptions full;
   full.full = true;
   const std::string all = render_text(model, findings, full);
