@@ -105,7 +105,7 @@ bool DeferredSymbols::resolve(model::Model& model, TraceBudget* budget) {
     task.name(model) = std::move(symbol.name);
     if (task.module) task.module(model) = std::move(symbol.module);
   }
-  // These come last: if the budget does not suffice, one thread has each stack.
+  // The copies come last. So if the budget does not suffice for them, each stack is kept at least in one place.
   for (const StackTask* task : repeated) {
     const auto& [stack, bytes] = unwound.at({task->image.get(), as_key(task->record.payload)});
     if (may_keep(bytes)) task->place(model) = stack;

@@ -85,8 +85,8 @@ class Descent {
     std::vector<std::int32_t> chain;
     bool is_below = false;
     for (std::int32_t at = pid;;) {
-      // Each process of the chain is known as false until its end is found. So a ring of parents, which may come about
-      // while processes end, ends the loop.
+      // Each process of the chain is known from now on, at first with `false`. So the loop ends even if pids are used
+      // again meanwhile and the parents form a ring.
       const auto [known, is_new] = known_.try_emplace(at, false);
       is_below = known->second;
       if (!is_new) break;

@@ -14,7 +14,6 @@
 #include "diagnose/advice.hpp"
 #include "diagnose/evidence.hpp"
 #include "diagnose/fingerprint.hpp"
-#include "diagnose/lock_orders.hpp"
 #include "diagnose/rules.hpp"
 #include "diagnose/wait_cycles.hpp"
 #include "diagnose/words.hpp"
@@ -176,17 +175,17 @@ void attach_victims(const model::Model& model, std::vector<Finding>& findings) {
 }
 
 // Appends one sentence for each search that has ended early, because it took too many steps.
-void append_search_limits(const model::Model& model, const Evidence& evidence, std::vector<std::string>& limits) {
+void append_search_limits(const Evidence& evidence, std::vector<std::string>& limits) {
   if (!evidence.has_all_cycles()) {
     limits.emplace_back(
         "the waits are too many to search completely, so rings of threads that wait for each other "
         "may be missing");
   }
-  if (!model.lock_orders.empty() && !orders::find_rings(model).is_complete) {
+  if (!evidence.lock_rings().is_complete) {
     limits.push_back(
         fmt::format("{} orders of locks are too many to search completely, so some rings of locks may be missing; run "
                     "a smaller part of the program under --lock-order",
-                    model.lock_orders.size()));
+                    evidence.model().lock_orders.size()));
   }
 }
 
@@ -212,7 +211,7 @@ std::vector<Finding> diagnose(const model::Model& model, std::vector<std::string
                       rule.slug));
     }
   }
-  append_search_limits(model, evidence, limits);
+  append_search_limits(evidence, limits);
   std::vector<Finding> findings = list.take_merged();
   // A hang that may be intended is no finding. `forksight why` shows what the process waits for, and what could end the
   // wait.

@@ -78,6 +78,7 @@ bool has_ended(const model::Process& process) {
 Evidence::Evidence(const model::Model& model)
     : model_(model),
       cycles_(cycles::find_cycles(model)),
+      lock_rings_(orders::find_rings(model)),
       has_open_hazard_(model.processes.size()),
       is_in_handler_(model.processes.size()),
       forks_by_child_(model.processes.size()) {

@@ -13,6 +13,7 @@
 
 #include "diagnose/cycle.hpp"
 #include "diagnose/finding.hpp"
+#include "diagnose/lock_orders.hpp"
 #include "model/model.hpp"
 
 namespace forksight {
@@ -27,6 +28,8 @@ class Evidence {
   const std::vector<cycles::Cycle>& cycles() const { return cycles_.found; }
   // False: there were too many waits to search all of them for rings.
   bool has_all_cycles() const { return cycles_.is_complete; }
+  // The rings of locks that threads took in opposite orders (lock_orders.hpp).
+  const orders::Rings& lock_rings() const { return lock_rings_; }
   const model::Process& process(model::ProcessId id) const { return model_.processes[id]; }
   const model::Fork& fork(const model::Touch& touch) const { return model_.forks[touch.fork]; }
   // Returns the name of the process in sentences, such as "child 4242".
@@ -86,6 +89,7 @@ class Evidence {
 
   const model::Model& model_;
   cycles::Cycles cycles_;
+  orders::Rings lock_rings_;
   using ThreadKey = std::pair<model::ProcessId, std::int32_t>;  // the number is the tid
   std::vector<bool> has_open_hazard_;                           // indexed by process
   std::vector<bool> is_in_handler_;                             // indexed by process

@@ -119,15 +119,28 @@ class Search {
            precedence_.may_meet(one.point, other.point);
   }
 
-  void keep() {
-    std::set<Key> locks;
-    for (const Step& step : path_) {
-      if (!step.is_queued) locks.insert({process_of(*step.order), step.order->held_as.number});
+  // True if all locks of a known ring are among `locks`, which are sorted. There may be a hundred thousand known rings,
+  // but a ring has at most kLongest locks. So each subset of `locks` is looked up.
+  bool contains_known_ring(const std::vector<Key>& locks) const {
+    for (unsigned subset = 1; subset < 1U << locks.size(); ++subset) {
+      std::vector<Key> some;
+      for (std::size_t at = 0; at < locks.size(); ++at) {
+        if ((subset >> at & 1U) != 0) some.push_back(locks[at]);
+      }
+      if (known_.contains(some)) return true;
     }
-    const bool is_new =
-        std::ranges::none_of(known_, [&](const std::set<Key>& other) { return std::ranges::includes(locks, other); });
-    if (!is_new) return;
-    known_.push_back(std::move(locks));
+    return false;
+  }
+
+  void keep() {
+    std::vector<Key> locks;
+    for (const Step& step : path_) {
+      if (!step.is_queued) locks.emplace_back(process_of(*step.order), step.order->held_as.number);
+    }
+    std::ranges::sort(locks);
+    locks.erase(std::ranges::unique(locks).begin(), locks.end());
+    if (contains_known_ring(locks)) return;
+    known_.insert(std::move(locks));
     Ring ring;
     for (const Step& step : path_) ring.push_back({step.order, step.is_queued});
     rings_.push_back(std::move(ring));
@@ -138,7 +151,7 @@ class Search {
   Orders by_held_;
   Orders writers_;
   std::vector<Step> path_;
-  std::vector<std::set<Key>> known_;
+  std::set<std::vector<Key>> known_;  // the locks of each ring, sorted
   std::vector<Ring> rings_;
   std::size_t steps_ = 0;
   std::size_t visits_ = 0;

@@ -1,5 +1,5 @@
-// Shared by rules that can only guess. Such a rule names a suspect, but only for a process that no better finding
-// explains.
+// Shared by rules that report a process only if no better finding explains it. Most of these rules can only guess a
+// suspect.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +18,17 @@ class Explained {
   // True if a finding is about this process, or about a child that it forked. That finding tells what the threads of
   // this process wait for. `findings` may have grown since the last call.
   bool has(const Evidence& evidence, model::ProcessId id, const std::vector<Finding>& findings) {
+    return has_about(id, findings) || forkers_.contains(evidence.process(id).pid);
+  }
+
+  // True if a finding is about this process.
+  bool has_about(model::ProcessId id, const std::vector<Finding>& findings) {
     for (; known_ < findings.size(); ++known_) {
       const Finding& finding = findings[known_];
       processes_.insert(finding.processes.begin(), finding.processes.end());
       if (finding.fork) forkers_.insert(finding.fork->pid);
     }
-    return processes_.contains(id) || forkers_.contains(evidence.process(id).pid);
+    return processes_.contains(id);
   }
 
  private:

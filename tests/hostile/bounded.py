@@ -16,6 +16,19 @@ import processes  # noqa: E402
 
 LIMIT_S = 120  # far more than any command takes on an idle machine, so only a command that hangs exceeds it
 NAMED = "forksight: error: "
+# A Python program that forks while it has a second thread, and waits for the child.
+FORKS = """
+import os, sys, threading
+gate = threading.Event()
+thread = threading.Thread(target=gate.wait)
+thread.start()
+child = os.fork()
+if child == 0:
+    os._exit(0)
+os.waitpid(child, 0)
+gate.set()
+thread.join()
+"""
 MEMORY_FACTOR = 1
 if os.environ.get("FORKSIGHT_SANITIZED"):
     # AddressSanitizer needs more memory: shadow memory, zones around each object, and the memory of freed objects.

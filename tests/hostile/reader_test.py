@@ -10,7 +10,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from bounded import LIMIT_S, Program, settle
+from bounded import FORKS, LIMIT_S, Program, settle
 
 STRACE, LIBRARY, HANGING, FORKSIGHT = sys.argv.pop(), sys.argv.pop(), sys.argv.pop(), sys.argv.pop()
 STRANGER = 65534
@@ -230,20 +230,6 @@ class Reader(unittest.TestCase):
             self.check(self.trace("queue", verb, name, status=[3]), re.escape(name))
 
 
-FORKS = """
-import os, threading
-gate = threading.Event()
-thread = threading.Thread(target=gate.wait)
-thread.start()
-child = os.fork()
-if child == 0:
-    os._exit(0)
-os.waitpid(child, 0)
-gate.set()
-thread.join()
-"""
-
-
 class ReaderDies(unittest.TestCase):
     """If the reader of a run dies, `run` still ends with the status of the command, and says in one sentence what it did not
     read."""
@@ -261,7 +247,7 @@ class ReaderDies(unittest.TestCase):
         return done.stderr
 
     def test_run(self):
-        said = self.run_without_reader("run", "--out", "out", "--", sys.executable, "-c", FORKS + "\nraise SystemExit(7)", status=7)
+        said = self.run_without_reader("run", "--out", "out", "--", sys.executable, "-c", FORKS + "sys.exit(7)", status=7)
         self.assertIn("the traces of the run were not read", said)
         self.assertIn("was ended by signal 11", said)
         self.assertTrue(list(self.folder.rglob("*.fstrace")), "the traces are gone, so nobody can read them later")
@@ -271,7 +257,7 @@ class ReaderDies(unittest.TestCase):
         self.assertEqual(said.count("the traces of the run were not read"), 1, said)
 
     def test_ci(self):
-        said = self.run_without_reader("ci", "--timeout", "60s", "--out", "out", "--", sys.executable, "-c", FORKS + "\nraise SystemExit(7)", status=7)
+        said = self.run_without_reader("ci", "--timeout", "60s", "--out", "out", "--", sys.executable, "-c", FORKS + "sys.exit(7)", status=7)
         self.assertIn("the traces of the run were not read", said)
 
     def test_why_and_report(self):

@@ -8,24 +8,15 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from bounded import LIMIT_S, Program, run, settle
+from bounded import FORKS, LIMIT_S, Program, run, settle
 
 HANGING, FORKSIGHT = sys.argv.pop(), sys.argv.pop()
 STATUS = 7
 # Makes a trace: the command forks while it has a second thread. Then runs the code of the attack.
-COMMAND = """
-import os, shutil, sys, threading
+COMMAND = FORKS + """
+import shutil
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-gate = threading.Event()
-thread = threading.Thread(target=gate.wait)
-thread.start()
-child = os.fork()
-if child == 0:
-    os._exit(0)
-os.waitpid(child, 0)
-gate.set()
-thread.join()
 folder = Path(os.environ["FORKSIGHT_OUT"])
 [trace] = folder.glob("*.fstrace")
 exec(sys.argv[2])

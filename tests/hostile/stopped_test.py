@@ -10,24 +10,11 @@ import time
 import unittest
 from pathlib import Path
 
-from bounded import LIMIT_S
+from bounded import FORKS, LIMIT_S
 
 FORKSIGHT = sys.argv.pop(1)
 SOON_S = 30  # forksight gives up after five seconds in which its children were stopped
 AGAIN_S = 0.02  # how long the test waits until it stops a process again
-FORKS = """
-import os, sys, threading
-gate = threading.Event()
-thread = threading.Thread(target=gate.wait)
-thread.start()
-child = os.fork()
-if child == 0:
-    os._exit(0)
-os.waitpid(child, 0)
-gate.set()
-thread.join()
-sys.exit(7)
-"""
 
 
 def read(path):
@@ -169,7 +156,7 @@ class Stopped(Base):
             with self.subTest(verb=verb):
                 stops = 0
                 for _ in range(20):
-                    command = Command(*verb, "--out", "out", "--", sys.executable, "-c", FORKS, cwd=self.folder)
+                    command = Command(*verb, "--out", "out", "--", sys.executable, "-c", FORKS + "sys.exit(7)", cwd=self.folder)
                     stopper = Stopper(command.pid, pace_s=0.0005)
                     try:
                         status, error = command.end(LIMIT_S)

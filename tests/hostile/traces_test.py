@@ -135,6 +135,15 @@ def orders_of_six_hundred_locks(trace):
         trace.add("order", made_trace.order(lives[i % 100], thread, *choose.sample(range(1, 600), 2)))
 
 
+def rings_of_one_lock_and_many_others(trace):
+    """Two threads took the first lock and each other lock in opposite orders."""
+    thread = trace.add("thread", made_trace.thread(1000))
+    lives = [trace.add("life", made_trace.life()) for _ in range(2)]
+    for other in range(2, 100_000):
+        trace.add("order", made_trace.order(lives[0], thread, 1, other))
+        trace.add("order", made_trace.order(lives[1], thread, other, 1))
+
+
 def draws_of_many_children(trace):
     thread = trace.add("thread", made_trace.thread(1000))
     child = CHILD_PID
@@ -150,7 +159,8 @@ DEFAULT = [handlers_three_million, forks_half_a_million, touches_with_deep_stack
 ATTACKS = [threads_beside_many_modules, handlers_beside_many_modules, handlers_three_million, modules_half_a_million,
            processes_with_long_command_lines, forks_half_a_million, forks_whose_children_have_one_pid, forks_with_forty_thousand_threads,
            hangs_of_a_hundred_thousand_locks, hangs_of_a_hundred_thousand_children, touches_of_one_lock, touches_with_deep_stacks, flushes_of_one_stream,
-           uses_of_one_epoll_instance, orders_of_six_hundred_locks, draws_of_many_children]
+           uses_of_one_epoll_instance, orders_of_six_hundred_locks, rings_of_one_lock_and_many_others,
+           draws_of_many_children]
 
 
 class Traces(unittest.TestCase):

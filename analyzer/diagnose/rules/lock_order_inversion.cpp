@@ -94,7 +94,7 @@ void tell(const model::Model& model, const orders::Ring& ring, Finding& finding)
 void lock_order_inversion(const Evidence& evidence, FindingList& findings) {
   const model::Model& model = evidence.model();
   const std::unordered_set<model::ProcessId> hanging = find_hanging(findings);
-  for (const orders::Ring& ring : orders::find_rings(model).found) {
+  for (const orders::Ring& ring : evidence.lock_rings().found) {
     const model::LockOrder& first = *ring.front().order;
     const model::ProcessId process = model.lives[first.life].process;
     if (hanging.contains(process)) continue;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "diagnose/rules.hpp"
+#include "diagnose/suspects.hpp"
 #include "diagnose/wait_cycles.hpp"
 #include "diagnose/words.hpp"
 
@@ -47,14 +48,19 @@ std::vector<Suspended> find_suspended(const model::Model& model) {
   return found;
 }
 
-// Returns the first ring that contains each wait.
-std::unordered_map<const model::Wait*, const cycles::Cycle*> index_by_wait(const std::vector<cycles::Cycle>& rings) {
-  std::unordered_map<const model::Wait*, const cycles::Cycle*> index;
-  for (const cycles::Cycle& ring : rings) {
-    for (const cycles::Link& link : ring) index.try_emplace(link.wait, &ring);
+// The rings of waits, so that a ring is found by a wait or a process without a search.
+struct Rings {
+  explicit Rings(const std::vector<cycles::Cycle>& all) {
+    for (const cycles::Cycle& ring : all) {
+      for (const cycles::Link& link : ring) {
+        by_wait.try_emplace(link.wait, &ring);
+        members.insert(link.process);
+      }
+    }
   }
-  return index;
-}
+  std::unordered_map<const model::Wait*, const cycles::Cycle*> by_wait;
+  std::unordered_set<model::ProcessId> members;
+};
 
 // Returns the ring, beginning with the child's own wait. This is the link after the wait in vfork().
 cycles::Cycle begin_with_child(cycles::Cycle ring, const Suspended& suspended) {
@@ -62,27 +68,6 @@ cycles::Cycle begin_with_child(cycles::Cycle ring, const Suspended& suspended) {
   std::rotate(ring.begin(), at + 1, ring.end());
   return ring;
 }
-
-// The processes that are in a ring, or that a finding is about.
-class Explained {
- public:
-  explicit Explained(const std::vector<cycles::Cycle>& rings) {
-    for (const cycles::Cycle& ring : rings) {
-      for (const cycles::Link& link : ring) processes_.insert(link.process);
-    }
-  }
-
-  // `findings` may have grown since the last call.
-  bool has(model::ProcessId id, const std::vector<Finding>& findings) {
-    for (; known_ < findings.size(); ++known_)
-      processes_.insert(findings[known_].processes.begin(), findings[known_].processes.end());
-    return processes_.contains(id);
-  }
-
- private:
-  std::size_t known_ = 0;  // the findings that have been read
-  std::unordered_set<model::ProcessId> processes_;
-};
 
 Holder holder_of(const Evidence& evidence, const Suspended& suspended) {
   Holder holder;
@@ -230,14 +215,18 @@ void vfork_misuse(const Evidence& evidence, FindingList& findings) {
   for (const model::VforkExit& made : evidence.model().vfork_exits) findings.push_back(describe(evidence, made));
   const std::vector<Suspended> all = find_suspended(evidence.model());
   if (all.empty()) return;
-  const auto rings = index_by_wait(evidence.cycles());
-  Explained explained(evidence.cycles());
+  const Rings rings(evidence.cycles());
+  suspects::Explained explained;
   cycles::OtherFindings others(evidence);
   for (const Suspended& suspended : all) {
-    const auto found = rings.find(suspended.wait);
-    const cycles::Cycle ring = found == rings.end() ? cycles::Cycle{} : begin_with_child(*found->second, suspended);
+    const auto found = rings.by_wait.find(suspended.wait);
+    const cycles::Cycle ring =
+        found == rings.by_wait.end() ? cycles::Cycle{} : begin_with_child(*found->second, suspended);
     const bool ends_with_child = !ring.empty() && ring.front().process == suspended.child;
-    if (ends_with_child ? others.explain(ring, findings) : explained.has(suspended.child, findings)) continue;
+    const bool is_explained =
+        ends_with_child ? others.explain(ring, findings)
+                        : rings.members.contains(suspended.child) || explained.has_about(suspended.child, findings);
+    if (is_explained) continue;
     findings.push_back(describe(evidence, suspended, ends_with_child ? ring : cycles::Cycle{}));
   }
 }
