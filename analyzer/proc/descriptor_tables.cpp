@@ -103,6 +103,7 @@ std::uint32_t DescriptorTables::number_of(std::string text) {
   if (may_anonymous_file_write(text)) traits |= kWriter;
   if (text.starts_with('/')) traits |= kPath;
   if (parse_socket_link(text)) traits |= kSocket;
+  if (text == "anon_inode:[signalfd]") traits |= kSignalfd;
   const auto number = static_cast<std::uint32_t>(texts_.size());
   texts_.push_back({std::move(text), traits});
   numbers_.emplace(texts_.back().text, number);
@@ -363,6 +364,23 @@ const std::set<std::string>& DescriptorTables::find_sockets_with_descriptors(con
     if (process.is_whole && !processes_.at(pid).is_whole) processes_.at(pid) = process;
   }
   return *queues_;
+}
+
+std::vector<Descriptor> DescriptorTables::find(std::int32_t pid,
+                                               const std::function<bool(std::string_view)>& is_wanted) {
+  std::vector<Descriptor> found;
+  for (const Table& table : process_of(pid).tables) {
+    for (const Entry& entry : table.entries) {
+      if (is_wanted(texts_[entry.text].text)) found.push_back({table.tid, entry.fd});
+    }
+  }
+  return found;
+}
+
+bool DescriptorTables::may_have_signalfd(std::int32_t pid) {
+  const Process& process = process_of(pid);
+  const auto is_refused = [](const Table& table) { return table.outcome == ReadOutcome::kRefused; };
+  return !process.is_whole || (traits_of(process) & kSignalfd) != 0 || std::ranges::any_of(process.tables, is_refused);
 }
 
 bool DescriptorTables::may_have_ring(std::int32_t pid) {

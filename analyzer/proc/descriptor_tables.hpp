@@ -61,18 +61,24 @@ class DescriptorTables {
   // holders of both readings. The tables of all other processes are read before the queues too.
   const std::set<std::string>& find_sockets_with_descriptors(const std::set<std::int32_t>& pids);
 
+  // Returns the descriptors of the process whose links have a text that `is_wanted` accepts. If the tables are cut, some
+  // descriptors may be missing. Reads the tables if needed.
+  std::vector<Descriptor> find(std::int32_t pid, const std::function<bool(std::string_view)>& is_wanted);
+
   // Each of the following functions reads the tables of the process if needed, and returns true if they are cut.
   // True if a descriptor of the process is an io_uring.
   bool may_have_ring(std::int32_t pid);
   // True if a descriptor of the process may write to an eventfd: an io_uring, a device, or a file without a path that
   // is not known.
   bool may_have_writer_to_eventfds(std::int32_t pid);
+  // True if a descriptor of the process is a signalfd, or if the kernel refused to list the descriptors.
+  bool may_have_signalfd(std::int32_t pid);
   // True if a descriptor of the process sends a signal when it becomes ready (O_ASYNC).
   bool may_send_signals(std::int32_t pid);
 
  private:
   class Use;  // counts the time of a piece of work
-  enum Trait : unsigned { kRing = 1, kWriter = 2, kPath = 4, kSocket = 8 };
+  enum Trait : unsigned { kRing = 1, kWriter = 2, kPath = 4, kSocket = 8, kSignalfd = 16 };
 
   struct Text {
     std::string text;

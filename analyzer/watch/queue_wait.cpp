@@ -10,6 +10,7 @@
 #include "files/dead_places.hpp"
 #include "files/open_file.hpp"
 #include "forksight/ipc/snapshot.hpp"
+#include "proc/mappings.hpp"
 #include "proc/own_process.hpp"
 #include "proc/proc_fs.hpp"
 
@@ -20,13 +21,12 @@ using ipc::snapshot;
 
 // Opens the queue's file through a descriptor of the process. Does not use the link of the mapping in
 // /proc/PID/map_files, because few users may follow such a link.
-std::optional<snapshot> open_queue(std::int32_t pid, const proc::Mapping& mapping) {
-  const std::int32_t tid = proc::find_living_thread(pid);
-  for (const std::int32_t number : proc::list_numbers(proc::proc_path(tid, "fd")).numbers) {
-    const std::string path = proc::proc_path(tid, fmt::format("fd/{}", number));
+std::optional<snapshot> open_queue(proc::DescriptorTables& tables, std::int32_t pid, const proc::Mapping& mapping) {
+  const auto is_queue = [](std::string_view link) { return ipc::is_queue_file(link); };
+  for (const proc::Descriptor& one : tables.find(pid, is_queue)) {
+    const std::string path = proc::proc_path(one.tid, fmt::format("fd/{}", one.fd));
     struct stat about {};
     if (files::stat_living(path, about) != 0 || about.st_ino != mapping.inode) continue;
-    if (!ipc::is_queue_file(proc::read_link(path).value_or(""))) continue;
     const files::Descriptor file = files::open_regular(path);
     if (!file) continue;
     auto seen = ipc::inspect(file.get(), proc::caller());
@@ -119,12 +119,12 @@ std::string describe_role(const snapshot& queue, const Role& role, std::uint32_t
 
 }  // namespace
 
-std::string describe_queue_wait(const files::Reader& /*reader*/, std::int32_t pid, std::int32_t tid,
+std::string describe_queue_wait(proc::DescriptorTables& tables, std::int32_t pid, std::int32_t tid,
                                 std::uint64_t word) {
   const std::vector<proc::Mapping> mappings = proc::read_mappings(tid);
   const proc::Mapping* const mapping = proc::find_mapping(mappings, word);
   if (mapping == nullptr || !mapping->shared || !ipc::is_queue_file(mapping->path)) return {};
-  const auto queue = open_queue(pid, *mapping);
+  const auto queue = open_queue(tables, pid, *mapping);
   if (!queue) return {};
   const std::string name = fmt::format("queue {}", queue->id.substr(0, 8));
   const auto me = std::ranges::find(queue->participants, static_cast<std::uint32_t>(pid), &snapshot::participant::pid);

@@ -550,7 +550,7 @@ void Supervisor::search_partly_stuck(const proc::ProcessKey& key, Clock::time_po
 // take the signals, so they count only after some time. That time is the spin age if no thread of the process has run
 // meanwhile, and kStalledFactor times the spin age if a thread has run.
 void Supervisor::add_unheard(Clock::time_point now) {
-  for (const Unheard& unheard : unheard_.look(tree_, now)) {
+  for (const Unheard& unheard : unheard_.look(tree_, now, tables_)) {
     auto known = verdicts_.find(unheard.key);
     if (known == verdicts_.end()) {
       if (now - unheard.since < spin_age_ * (unheard.at_rest ? 1 : kStalledFactor)) continue;

@@ -1,7 +1,6 @@
 #include "watch/unheard_signals.hpp"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "proc/proc_fs.hpp"
@@ -9,21 +8,6 @@
 #include "watch/proof.hpp"
 
 namespace forksight::watch {
-
-namespace {
-
-// True if the process has a signalfd. Such a process takes signals when it reads the descriptor, and forksight does not
-// know how soon this happens. forksight does not examine for which signals the signalfd was made.
-bool reads_signals(std::int32_t pid) {
-  const std::int32_t tid = proc::find_living_thread(pid);
-  for (const std::int32_t fd : proc::list_numbers(proc::proc_path(tid, "fd")).numbers) {
-    const auto link = proc::read_link(proc::proc_path(tid, "fd/" + std::to_string(fd)));
-    if (!link || link->find("[signalfd]") != std::string::npos) return true;
-  }
-  return false;
-}
-
-}  // namespace
 
 std::uint64_t find_unheard(const proc::Round& round, std::uint64_t lost) {
   bool lives = false;
@@ -35,7 +19,8 @@ std::uint64_t find_unheard(const proc::Round& round, std::uint64_t lost) {
   return lives ? lost : 0;
 }
 
-std::vector<Unheard> UnheardSignals::look(const Tree& tree, std::chrono::steady_clock::time_point now) {
+std::vector<Unheard> UnheardSignals::look(const Tree& tree, std::chrono::steady_clock::time_point now,
+                                          proc::DescriptorTables& tables) {
   std::vector<Unheard> found;
   const std::map<proc::ProcessKey, Seen> before = std::exchange(seen_, {});
   for (const auto& [pid, lost] : lost_) {
@@ -60,7 +45,9 @@ std::vector<Unheard> UnheardSignals::look(const Tree& tree, std::chrono::steady_
       seen = {signals, known->second.since, known->second.first, at_rest};
     }
     if (signals == 0) continue;
-    if (!reads_signals(pid)) found.push_back({key, signals, seen.since, seen.at_rest, std::move(*round)});
+    // A process with a signalfd takes signals when it reads the descriptor. forksight does not know how soon this
+    // happens, and does not examine for which signals the signalfd was made.
+    if (!tables.may_have_signalfd(pid)) found.push_back({key, signals, seen.since, seen.at_rest, std::move(*round)});
     seen_.emplace(key, std::move(seen));
   }
   return found;

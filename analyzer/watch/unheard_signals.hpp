@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "proc/descriptor_tables.hpp"
 #include "proc/proc_fs.hpp"
 #include "proc/thread_sample.hpp"
 #include "watch/evidence.hpp"
@@ -32,8 +33,9 @@ class UnheardSignals {
   // processes are not examined.
   void set_lost(std::map<std::int32_t, std::uint64_t> lost) { lost_ = std::move(lost); }
   // Finds the unheard signals of the processes that set_lost() named. Leaves out a process that has called exec since
-  // its fork, or that has a signalfd.
-  std::vector<Unheard> look(const Tree& tree, std::chrono::steady_clock::time_point now);
+  // its fork, or that may have a signalfd.
+  std::vector<Unheard> look(const Tree& tree, std::chrono::steady_clock::time_point now,
+                            proc::DescriptorTables& tables);
 
  private:
   struct Seen {

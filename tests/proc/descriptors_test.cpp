@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -21,6 +22,7 @@
 #include <future>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -68,6 +70,31 @@ TEST(Descriptors, AThreadMayHaveATableOfItsOwn) {
   ::close(ends[0]);
 }
 
+TEST(Descriptors, ASignalfdIsFoundInTheTableOfEachThread) {
+  std::promise<std::int32_t> has_signalfd;
+  std::promise<void> is_seen;
+  std::thread thread([&, seen = is_seen.get_future()]() mutable {
+    if (::unshare(CLONE_FILES) != 0) return has_signalfd.set_value(-1);
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGUSR1);
+    const int fd = ::signalfd(-1, &signals, SFD_CLOEXEC);
+    has_signalfd.set_value(fd);
+    seen.wait();
+    ::close(fd);
+  });
+  const int fd = has_signalfd.get_future().get();
+  DescriptorTables tables;
+  EXPECT_TRUE(tables.may_have_signalfd(::getpid()));
+  const auto is_signalfd = [](std::string_view link) { return link == "anon_inode:[signalfd]"; };
+  const std::vector<Descriptor> found = tables.find(::getpid(), is_signalfd);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].fd, fd);
+  EXPECT_NE(found[0].tid, ::getpid());
+  is_seen.set_value();
+  thread.join();
+}
+
 TEST(Descriptors, ADescriptorIsOpenForReadingOrWriting) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);
@@ -112,6 +139,7 @@ TEST(Descriptors, TablesThatAreCutShowNothingToBeMissing) {
   EXPECT_TRUE(tables.is_cut());
   EXPECT_FALSE(tables.has_whole(::getpid()));
   EXPECT_TRUE(tables.may_have_ring(::getpid()));
+  EXPECT_TRUE(tables.may_have_signalfd(::getpid()));
   EXPECT_TRUE(tables.may_have_writer_to_eventfds(::getpid()));
   EXPECT_TRUE(tables.may_send_signals(::getpid()));
   tables.forget();
@@ -120,6 +148,7 @@ TEST(Descriptors, TablesThatAreCutShowNothingToBeMissing) {
   others.read_all({::getpid()});
   EXPECT_FALSE(others.is_cut());
   EXPECT_TRUE(others.has_whole(::getpid()));
+  EXPECT_FALSE(others.may_have_signalfd(::getpid()));
   EXPECT_FALSE(others.may_send_signals(::getpid()));
 }
 
