@@ -1,7 +1,7 @@
-"""idle_minutes.py FORKSIGHT WAYS_OUT NO_LIBC [SECONDS]: runs idle programs for SECONDS (default: 600).
+"""idle_minutes.py FORKSIGHT WAYS_OUT NO_LIBC [SECONDS LOOKS]: runs idle programs for SECONDS (default: 600).
 
 Some are real programs that wait for input. The others are daemons with signal handlers. All programs run at the same time,
-each under `forksight run --on-hang kill`. The test runs `forksight why` ten times on each program. Neither command may
+each under `forksight run --on-hang kill`. The test runs `forksight why` LOOKS times (default: 10) on each program. Neither command may
 report a finding, and `run` must not kill a program. At the end, each program must still do its work.
 """
 import os
@@ -126,7 +126,7 @@ def check_report(path):
 
 def main():
     forksight, ways_out, no_libc = sys.argv[1:4]
-    seconds = float(sys.argv[4]) if len(sys.argv) > 4 else SECONDS
+    seconds, looks = (float(sys.argv[4]), int(sys.argv[5])) if len(sys.argv) > 4 else (SECONDS, LOOKS)
     become_reaper()
     lines, started = [], []
     with tempfile.TemporaryDirectory(prefix="forksight-idle-") as folder:
@@ -147,8 +147,8 @@ def main():
             for name, argv, end in daemons(ways_out, no_libc):
                 started.append(Daemon(f"daemon_{name}", argv, end))
             begin = time.monotonic()
-            for look in range(LOOKS):
-                until = begin + seconds * (look + 1) / LOOKS
+            for look in range(looks):
+                until = begin + seconds * (look + 1) / looks
                 for program in started:
                     lines += ask(forksight, program)
                 time.sleep(max(0.0, until - time.monotonic()))
@@ -159,7 +159,7 @@ def main():
                 program.end()
         for program in started:
             lines += check_report(reports / f"{program.name}.txt")
-    print(f"{real} real programs and {len(started) - real} daemons for {seconds:.0f} s, {LOOKS} looks at each")
+    print(f"{real} real programs and {len(started) - real} daemons for {seconds:.0f} s, {looks} looks at each")
     print("\n".join(lines))
     return 1 if lines or real < 20 or len(started) - real < 10 else 0
 

@@ -102,10 +102,19 @@ set_tests_properties(ipc.model_agrees PROPERTIES TIMEOUT 300 LABELS unit)
 add_test(NAME ipc.model_check.large COMMAND ipc_model_check --large)
 add_test(NAME ipc.model_agrees.large COMMAND ipc_model_check --agree --large)
 set_tests_properties(ipc.model_check.large ipc.model_agrees.large PROPERTIES TIMEOUT 7200 LABELS stress)
+# Two faults break only late plans. Without these numbers, the tests of both faults explore all earlier plans, for 30 s
+# and 13 s of processor time. If the list of plans changes, such a test fails. `--first` without `--plan` then prints one
+# line for each plan until the broken plan, and so shows the new number.
+set(broken_plan_of_recovery_overwrites_buffer 68)
+set(broken_plan_of_recovery_returns_withdrawn 50)
 foreach(mutant IN LISTS mutants)
   string(REGEX MATCH "^([a-z_]+)=(.*)[.]cpp=([a-z]+)$" ignored ${mutant})
   set(name ${CMAKE_MATCH_1})
   set(sources ring recovery)
+  set(plan)
+  if(DEFINED broken_plan_of_${name})
+    set(plan --plan ${broken_plan_of_${name}})
+  endif()
   if(CMAKE_MATCH_3 STREQUAL turns OR CMAKE_MATCH_3 STREQUAL roles)
     continue()
   endif()
@@ -113,7 +122,8 @@ foreach(mutant IN LISTS mutants)
   add_executable(ipc_model_mutant_${name} ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp ${PROJECT_SOURCE_DIR}/ipc/src/${sources}.cpp)
   target_link_libraries(ipc_model_mutant_${name} PRIVATE ipc_model_main)
   add_test(NAME ipc.model_mutant.${name}
-    COMMAND ${FORKSIGHT_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/expect_red.py $<TARGET_FILE:ipc_model_mutant_${name}> --first)
+    COMMAND ${FORKSIGHT_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/expect_red.py $<TARGET_FILE:ipc_model_mutant_${name}> --first
+            ${plan})
   set_tests_properties(ipc.model_mutant.${name} PROPERTIES TIMEOUT 600 LABELS unit)
 endforeach()
 
