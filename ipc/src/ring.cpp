@@ -9,7 +9,8 @@ thread_local const void* ring::corrupt_at = nullptr;
 
 namespace {
 
-// How far position `of` is ahead of `than`; negative: behind. Positions wrap.
+// Returns by how many positions the first argument is ahead of the second. The result is negative if the first is
+// behind. Positions wrap around.
 std::int32_t ahead(std::uint32_t of, std::uint32_t than) { return static_cast<std::int32_t>(of - than); }
 
 std::uint32_t later(std::uint32_t one, std::uint32_t other) { return ahead(one, other) > 0 ? one : other; }
@@ -146,8 +147,8 @@ step_result ring::publish(owner_id owner, std::uint32_t pid, const claimed& buff
       return step_result::evicted;
     }
     std::uint64_t ours = writing.bits();
-    // This exchange fails if others took this member for dead. The others have made the slot ready, so the message is
-    // sent.
+    // If other members took this one for dead, this exchange fails. But the others have then made the slot ready, so
+    // the message is sent.
     (void)entry.word.exchange_if(ours, slot_word{position, {}, slot_state::ready}.bits());
     return step_result::done;
   }
@@ -177,7 +178,7 @@ step_result ring::deliver(std::uint32_t pid, std::uint64_t now_ns, taken& messag
 // Takes the oldest buffer in state `from`, and puts it into state `to`. If another member takes that buffer first, this
 // function searches again, up to eight times. Then one last pass takes any buffer in state `from`. So the function
 // ends, however many buffers other members take. If the last pass takes nothing, each buffer was in another state when
-// the pass reached it, or another member took it at that moment. So the result `none` is correct.
+// the pass reached it, or another member took that buffer at that moment. So the result `none` is correct.
 step_result ring::take_from(buffer_state from, buffer_state to, owner_id owner, taken& out) const {
   constexpr int kRounds = 8;
   for (int round = 0; round <= kRounds; ++round) {
@@ -209,11 +210,13 @@ step_result ring::take_from(buffer_state from, buffer_state to, owner_id owner, 
 }
 
 step_result ring::take(owner_id owner, std::uint32_t pid, std::uint64_t now_ns, take_hint& hint, taken& out) const {
-  // There is a further round only if other members have recovered a dead process or requeued a message meanwhile.
+  // A further round follows only if another member has recovered a dead process or requeued a message during this
+  // round.
   constexpr int kMostRounds = 64;
   for (int round = 0; round < kMostRounds; ++round) {
-    // `returns` is read before the search. A member that returns a message during the search increases `returns` after
-    // that. Then `returns` differs from the value read here, and a later call searches again.
+    // A member that returns a message first returns it, and then increases `returns`. This function reads `returns`
+    // before it searches. So if the search misses a message that is returned meanwhile, `returns` changes after it was
+    // read here. Then a later call searches again.
     const std::uint64_t returns = head->returns.load();
     if (returns != hint.searched.load(std::memory_order_relaxed)) {
       taken message;
@@ -243,7 +246,8 @@ step_result ring::take_queued(owner_id owner, std::uint32_t pid, std::uint64_t n
     if (steps > step_limit()) return step_result::none;
     if (lap < 0) {
       // The slot is still at an earlier lap. If the search has passed slots that other members own, it has gone around
-      // the ring and come back to such a slot. Then no slot is ready. If the search has passed none, the hint is wrong.
+      // the ring and come back to such a slot. Then no slot is ready. If the search has not passed such a slot, the
+      // hint is wrong.
       if (!all_before_consumed) return step_result::none;
       position = first_unconsumed(word);
       head->head.store_relaxed(position);
@@ -267,8 +271,9 @@ step_result ring::take_queued(owner_id owner, std::uint32_t pid, std::uint64_t n
       continue;
     }
     if (word.state != slot_state::ready) return found_corrupt(&entry.word);
-    // The same producer may have made an earlier slot ready after this search passed that slot. The earlier one is
-    // taken first, because the messages of one producer must stay in order.
+    // The search may have passed earlier slots that were not ready. The producer of this message may have made one of
+    // them ready since then. The message in that earlier slot is taken first, because the messages of one producer must
+    // stay in order.
     if (!all_before_consumed) {
       if (const std::uint32_t earlier = first_ready(first_passed, position); earlier != position) {
         position = earlier;
@@ -290,7 +295,8 @@ step_result ring::take_queued(owner_id owner, std::uint32_t pid, std::uint64_t n
     message.position = position;
     message.buffer = index;
     if (const step_result delivered = deliver(pid, now_ns, message); delivered != step_result::done) return delivered;
-    // The slot is changed after the buffer, because only the slot refers to the message until the buffer is held.
+    // Until the buffer is held, only the slot refers to the message. So the buffer was changed first, and the slot is
+    // changed now.
     std::uint64_t ours = reading.bits();
     if (!entry.word.exchange_if(ours, slot_word{position + slot_count, {}, slot_state::empty}.bits())) {
       return step_result::evicted;
@@ -397,7 +403,8 @@ bool ring::has_message(take_hint& hint) const {
     if (lap == 0 && word.state == slot_state::ready) return true;
     position = lap == 0 ? position + 1 : later(first_unconsumed(word), position + 1);
   }
-  // As in take(): if no message was returned since the last search that found none, no search is needed.
+  // `hint.searched` is the value that `returns` had before the last search that found no returned message. If `returns`
+  // still has this value, no message was returned since then. So no search is needed, as in take().
   const std::uint64_t returns = head->returns.load();
   if (returns == hint.searched.load(std::memory_order_relaxed)) return false;
   for (std::uint32_t i = 0; i < buffer_count; ++i) {

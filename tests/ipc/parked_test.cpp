@@ -58,7 +58,7 @@ void park_next(queue& from) {
   EXPECT_EQ(got->data(), nullptr);
 }
 
-// Receives `count` messages in a child, and kills the child while it holds them. Returns its pid.
+// Receives `count` messages in a child, and kills the child while it holds them. Returns the pid of the child.
 pid_t die_with(const queue& of, int count) {
   const baton holds;
   child consumer([&] {
@@ -352,8 +352,9 @@ TEST(Parked, OnlyReleaseFreesIt) {
   *other = message();
   const snapshot seen = q.inspect();
   ASSERT_EQ(seen.parked, 1u);
-  // The calls of receive_parked() do not count as deliveries. parked_by does not change when the caretaker destroys its
-  // message object without a call of release().
+  // The calls of receive_parked() do not count as deliveries. Neither object with the parked message was released: the
+  // first one was destroyed, and the second one was overwritten. Both times the queue parked the message again, but
+  // parked_by is still the pid of the process that called park().
   EXPECT_EQ(seen.in_use.at(0).deliveries, 1u);
   EXPECT_EQ(seen.in_use.at(0).parked_by, static_cast<std::uint32_t>(getpid()));
 }

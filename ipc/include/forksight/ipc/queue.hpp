@@ -1,10 +1,12 @@
-// A queue of buffers in shared memory, between processes of one host. A producer writes into a loan, and a consumer
-// reads the message. The bytes are not copied: only the index of the buffer goes through the queue. A process may die
-// at any instruction. The other processes notice the death, and get the buffers that the dead process held. So no
-// process hangs because of a death, and the text of a timeout says which process holds which buffers.
+// A queue of messages in shared memory, between processes of one host. The shared memory has buffers, and each message
+// is in one buffer. A producer acquires a free buffer (a loan), writes a message into the loan, and sends the loan. A
+// consumer receives the message and reads it in the same buffer. So the bytes are not copied: only the index of the
+// buffer goes through the queue. A process may die at any instruction. The other processes notice the death, and get
+// the buffers that the dead process held. So no process hangs because of a death. If a call has waited until its
+// deadline, the text of its error says which process holds which buffers.
 //
-// Any number of threads of a process may use one handle at once. After fork() the child needs a handle of its own:
-// reattach_after_fork().
+// Any number of threads of a process may use one handle (an object of class queue) at once. After fork() the child
+// needs a handle of its own: reattach_after_fork().
 #pragma once
 
 #include <cstddef>
@@ -38,7 +40,7 @@ constexpr std::size_t kBufferAlignment = 64;
 template <class T>
 concept payload = std::is_trivially_copyable_v<T> && alignof(T) <= kBufferAlignment && !std::is_pointer_v<T>;
 
-// A buffer to write into. If it is not sent, the destructor gives it back to the queue.
+// A buffer to write into. If the loan is not sent, the destructor gives the buffer back to the queue.
 class loan {
  public:
   loan() = default;
@@ -69,9 +71,9 @@ class loan {
   std::uint32_t generation_ = 0;
 };
 
-// A message to read. When this object is destroyed, its buffer becomes free. With on_death::redeliver, the message is
-// then acknowledged. A message of receive_parked() is different: only release() frees its buffer. If the object is
-// destroyed without release(), the message is parked again.
+// A message to read. When this object is destroyed, its buffer becomes free. This also acknowledges the message: even
+// with on_death::redeliver, no other consumer gets it any more. A message of receive_parked() is different: only
+// release() frees its buffer. If the object is destroyed without release(), the message is parked again.
 class message {
  public:
   message() = default;
@@ -82,8 +84,8 @@ class message {
   const void* data() const { return data_; }
   // In bytes.
   std::size_t size() const { return size_; }
-  // The message as an array of T. bad_option: its size is not a multiple of sizeof(T). Nothing checks whether the
-  // sender has written elements of that type.
+  // The message as an array of T. bad_option: the size of the message is not a multiple of sizeof(T). Nothing checks
+  // whether the sender has written elements of that type.
   template <payload T>
   result<std::span<const T>> as() const {
     if (size_ % sizeof(T) != 0) return detail::not_whole(size_, sizeof(T));
@@ -99,16 +101,16 @@ class message {
   // The position of the message in the order in which all messages of the queue were sent, modulo 2^32. It stays the
   // same when the message is delivered again, parked or requeued.
   std::uint32_t number() const { return position_; }
-  // Frees the buffer now. evicted: other processes took this one for dead, and may have given the message to another
-  // consumer.
+  // Frees the buffer now. evicted: other processes took this process for dead, and may have given the message to
+  // another consumer.
   result<void> release();
-  // Parks the message: receive() does not return it until it is requeued. This is for a consumer that cannot handle the
-  // message. Errors of park() and requeue(): evicted, used_after_fork, corrupt, bad_option (the message is empty, or
-  // was released). After evicted and corrupt, the object is empty. After any other error, the object still has the
-  // message.
+  // Parks the message: receive() does not return the message until it is requeued. A consumer calls this if it cannot
+  // handle the message. Errors of park() and requeue(): evicted, used_after_fork, corrupt, bad_option (the message is
+  // empty, or was released). After evicted and corrupt, the object is empty. After any other error, the object still
+  // has the message.
   result<void> park();
   // Only for a message of receive_parked(); for another message, the error is bad_option. The next receive() gets the
-  // message, with deliveries() 1, before all queued messages.
+  // message before all queued messages. deliveries() is then 1.
   result<void> requeue();
 
  private:
@@ -160,8 +162,9 @@ class queue {
   //
   // Returns a free buffer. Further errors: timeout, no_consumer.
   result<loan> acquire(deadline until = deadline::never());
-  // Sends the first `bytes` of the loan. Afterwards the loan is empty. Further errors: too_large, timeout, no_consumer,
-  // bad_option (the loan belongs to another queue, or was sent). After these errors, the caller still has the loan.
+  // Sends the first `bytes` bytes of the loan. Afterwards the loan is empty. Further errors: too_large, timeout,
+  // no_consumer, bad_option (the loan belongs to another queue, or was sent). After these errors, the caller still has
+  // the loan.
   result<void> send(loan&& from, std::size_t bytes, deadline until = deadline::never());
   // Returns the oldest message that no consumer has. Further errors: timeout, producer_died.
   result<message> receive(deadline until = deadline::never());
@@ -169,8 +172,9 @@ class queue {
   // Returns the errors of those calls, and bad_option if the role is neither producer nor consumer.
   result<void> take_role(role as);
   // Sends a copy. The errors are those of acquire() and send(). With feed::thread, send_copy() puts the copy on an
-  // unbounded list and returns at once. If an accepted message cannot be sent later, the next send_copy() returns the
-  // reason and does not accept its own message. flush() and close_producer() also return the reason.
+  // unbounded list and returns at once: the message is accepted. A thread, the feeder, sends the accepted messages
+  // later. If the feeder cannot send a message, the message is lost. Then the next send_copy() returns the reason, and
+  // does not accept the message of that call. flush() and close_producer() also return the reason.
   result<void> send_copy(const void* data, std::size_t bytes, deadline until = deadline::never());
 
   // Descriptors for event loops: poll(), epoll, asyncio. The descriptor of message_fd() is readable (POLLIN) while a
@@ -194,12 +198,13 @@ class queue {
   result<std::size_t> requeue();
 
   // Waits until the feeder has sent or lost all messages that were accepted before the call. feed::direct: returns at
-  // once. Errors: undelivered (a message that this handle had accepted at any time was lost), timeout, used_after_fork.
+  // once. Errors: undelivered (of all messages that this handle has ever accepted, at least one was lost), timeout,
+  // used_after_fork.
   result<delivery> flush(deadline until = deadline::never());
-  // After this call, the handle cannot send. With feed::thread, the call first waits until the messages on the handle's
-  // list are sent. When no producer is left, consumers receive the queued messages, and then the error `closed`. The
-  // errors are those of flush(). After a timeout the feeder goes on, and the call may be repeated. The destructor of a
-  // handle also waits until the messages on the list are sent, but cannot report which messages were lost.
+  // After this call, the handle cannot send. With feed::thread, the call first waits until the feeder has sent or lost
+  // the messages on the handle's list. When no producer is left, consumers first receive the queued messages, and then
+  // the error `closed`. The errors are those of flush(). After a timeout the feeder goes on, and the call may be
+  // repeated. The destructor of a handle also waits for the feeder, but cannot report which messages were lost.
   result<delivery> close_producer(deadline until = deadline::never());
   // How many of the accepted messages the feeder has sent, has lost, and still has. All numbers are 0 without
   // feed::thread and in a forked child.
@@ -212,8 +217,8 @@ class queue {
   // After this call, no handle of the queue can send. drain: queued messages can still be received. Without `drain`,
   // every receive() returns `closed`.
   void shutdown(bool drain);
-  // Looks for dead participants now, and gives the buffers that they held to the others. Returns how many were found
-  // dead. Calls that wait also do this.
+  // Looks for dead participants (attached handles) now, and gives the buffers that they held to the others. Returns how
+  // many dead participants were found. Calls that wait also do this.
   std::size_t recover();
   snapshot inspect() const;
 
