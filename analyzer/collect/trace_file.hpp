@@ -1,5 +1,5 @@
-// A trace file as untrusted bytes: its header, and its committed records. Every record that TraceFile returns has its
-// fixed part and its whole tail. TraceFile does not check references between records.
+// Parses a trace file: its header, and its committed records. The bytes of the file are not trusted. Each record that
+// TraceFile returns has its fixed part and its whole tail. TraceFile does not check references between records.
 #pragma once
 
 #include <cstddef>
@@ -55,8 +55,9 @@ class TraceFile {
   std::span<const std::byte> bytes() const { return bytes_; }
   // The space that the file takes on disk. A file with holes takes less than its size.
   std::uint64_t disk_bytes() const { return disk_bytes_; }
-  // True if records that matter may be missing. For example, if the record of the end of a touch is missing, the call
-  // wrongly seems not to have returned.
+  // True if records that matter may be missing. An example is the record of the end of a touch. (A touch is an
+  // operation of a forked process on something that its fork broke.) If this record is missing, the operation wrongly
+  // seems not to have returned.
   bool has_gaps() const { return has_gaps_; }
   // What is missing or strange in the file. Each limit is one sentence, which starts with the file name.
   const std::vector<std::string>& limits() const { return limits_; }

@@ -28,7 +28,7 @@ struct FamilyName {
   std::string_view part;
   LockFamily family;
 };
-// The first entry whose `part` occurs in the name of a function decides.
+// The first entry whose `part` occurs in the name of a function decides which family the function belongs to.
 constexpr FamilyName kFamilyNames[] = {
     {"parking_lot::raw_rwlock::RawRwLock::lock_", LockFamily::kParkingLotRwlock},
     {"parking_lot::raw_rwlock::RawRwLock::wait_for_readers", LockFamily::kParkingLotRwlock},
@@ -82,12 +82,14 @@ LockFamily find_family(const model::Stack& stack) {
   return LockFamily::kNone;
 }
 
-// Called if the lock for which a thread waits is not known. The thread may also wait for no lock. `found`: a reference
-// to a lock on the stack of the thread. True if the thread may wait for a lock. The referring frame is the frame that
-// has the reference. In a frozen stack, the frames inside of the referring frame may be missing. Then the name of the
-// function that the referring frame called last shows whether this call takes a lock. If the stack has frames inside of
-// the referring frame, their calls are probably about another lock. So such a call counts only if its function waits
-// for a lock.
+// True if the thread may wait for a lock. Called if it is not known whether the thread waits for a lock, and for which
+// one. `found`: the frame of the thread's stack that refers to the lock (the referring frame), and the other frames.
+// The inner frames are the frames of the functions that the referring frame has called, and of the functions that these
+// have called.
+//   A frozen stack is the copy of a lost thread's stack in the memory of the child. The inner frames of a frozen stack
+//   may be missing. Then the name of the function that the referring frame called last shows whether this function
+//   takes a lock. If there are inner frames, the functions that they call probably take other locks. So such a call
+//   counts only if its function belongs to a family of locks (LockFamily), because threads wait in such a function.
 bool is_taking_lock(const symbols::StackReference& found) {
   const std::string last_call(without_parameters(found.last_call));
   if (found.inner.frames.empty() && symbols::mentions_taking_lock(last_call)) return true;
@@ -209,8 +211,8 @@ class ReferenceSearch {
         lock_(lock),
         any_word_([this](std::uint64_t address) { return image_.memory->value<std::uint64_t>(address); }) {}
 
-  // Searches the stack of a thread that the child has. Returns the stack from the referring frame outwards; nullopt:
-  // the thread does not refer to the lock, or waits for it.
+  // Searches the stack of a thread of the child for a frame that refers to the lock. Returns the stack from that frame
+  // outwards. nullopt: no frame refers to the lock, or the thread waits for the lock, or may wait for it.
   std::optional<model::Stack> find_own(const image::Thread& thread) {
     if (thread.has_ended || !thread.registers || !(*thread.registers)[symbols::kRsp]) return std::nullopt;
     const std::uint64_t sp = *(*thread.registers)[symbols::kRsp];
@@ -220,7 +222,7 @@ class ReferenceSearch {
                  find_awaited_lock(image_, thread, scene_.facts_of(child_, thread.tid).call));
   }
 
-  // Searches the stack of a thread that the fork left behind, like find_own().
+  // Does the same as find_own(), but for a lost thread: a thread of the parent that the fork did not copy.
   std::optional<model::Stack> find_lost(const model::Thread& thread) {
     if (const auto now = find_unchanged(thread)) {
       if (!may_refer(*now->thread->registers, now->bytes)) return std::nullopt;
@@ -258,8 +260,9 @@ class ReferenceSearch {
     return mapping == nullptr ? 0 : mapping->end;
   }
 
-  // Returns the thread of the parent if the child's memory has the same stack. Then the thread has probably not run
-  // since the fork. So its present registers are taken for its registers at the fork.
+  // Finds the lost thread among the threads of the parent. Returns it only if its stack is equal to the copy of the
+  // stack in the child's memory. Then the thread has probably not run since the fork. So its present registers are
+  // taken for its registers at the fork.
   std::optional<UnchangedThread> find_unchanged(const model::Thread& thread) const {
     if (is_parent_absent_ || thread.tid == 0) return std::nullopt;
     const auto now = std::ranges::find(parent_.threads, thread.tid, &image::Thread::tid);
@@ -275,16 +278,16 @@ class ReferenceSearch {
     return UnchangedThread{&*now, sp, std::move(bytes)};
   }
 
-  // True if a thread that the child has started since the fork uses the stack of the lost thread, or used that stack
-  // and has ended.
+  // True if the stack of the lost thread was given to a thread that the child has started since the fork. That thread
+  // may have ended.
   bool has_new_user(const model::Thread& thread) const {
     if (thread.is_main || thread.pointer == 0) return false;
     return has_ended_since(image_, thread.pointer) ||
            std::ranges::find(image_.threads, thread.pointer, &image::Thread::fs_base) != image_.threads.end();
   }
 
-  // Returns the address at which the stack of the thread ends; 0: it is not known. The stack of a thread that glibc
-  // made ends below its struct pthread. The stack of the first thread is a mapping of its own.
+  // Returns the address at which the stack of the thread ends; 0: it is not known. If glibc made the stack of a thread,
+  // the stack ends below the struct pthread of the thread. The stack of the first thread is a mapping of its own.
   std::uint64_t end_of_stack(const model::Thread& thread) const {
     if (!thread.is_main) return thread.pointer;
     const auto first = std::ranges::find(image_.mappings, "[stack]", &proc::Mapping::path);
@@ -298,8 +301,8 @@ class ReferenceSearch {
            std::ranges::find(registers, std::optional(lock_.object)) != registers.end();
   }
 
-  // Returns the stack from the referring frame outwards. nullopt: there is no reference, or the thread waits for this
-  // lock, or may wait for it. `start` and `size` describe the whole stack. `awaited`: the lock for which the thread
+  // Returns the stack from the referring frame outwards. nullopt: no frame refers to the lock, or the thread waits for
+  // the lock, or may wait for it. `start` and `size` describe the whole stack. `awaited`: the lock for which the thread
   // waits, if that is known.
   std::optional<model::Stack> judge(std::optional<symbols::StackReference> found, std::uint64_t start, std::size_t size,
                                     const std::optional<AwaitedLock>& awaited) const {

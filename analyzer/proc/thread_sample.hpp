@@ -24,14 +24,14 @@ struct Round {
   std::vector<ThreadSample> threads;
 };
 
-// A stop, or a signal without a handler, may interrupt a poll(). The thread then goes on in restart_syscall(), with the
-// arguments of the poll(): Linux, fs/select.c, do_restart_poll(). select(), ppoll() and epoll_wait() are not restarted
-// in this way. This function turns such a restart_syscall() back into poll(). `kernel_function`: the function that the
-// thread sleeps in, from wchan.
+// A stop, or a signal without a handler, may interrupt a poll(). Then the kernel continues the poll() as the system
+// call restart_syscall() (do_restart_poll() in fs/select.c of Linux). /proc shows this call with the arguments of the
+// poll(). select(), ppoll() and epoll_wait() are not restarted in this way. This function turns such a
+// restart_syscall() back into poll(). `kernel_function`: the kernel function in which the thread sleeps, from wchan.
 void name_restarted(Syscall& call, std::string_view kernel_function);
 
-// Reads the system call that a thread is in, as the program made the call: see name_restarted(). Sets `refused` if the
-// kernel refuses the read.
+// Reads the system call that a thread is in. If this is the restarted form of a poll(), returns the poll(): see
+// name_restarted(). Sets `refused` if the kernel refuses the read.
 std::optional<Syscall> read_call(std::int32_t pid, std::int32_t tid, bool& refused);
 
 // Reads one thread; nullopt if it no longer exists, or if the kernel refuses (then `refused` is set).
@@ -41,8 +41,9 @@ struct SampledThreads {
   std::vector<std::optional<ThreadSample>> threads;  // each as sample_thread() returns it
   bool is_refused = false;
 };
-// Reads the threads of several processes, and returns samples for each process. If another process must open the files,
-// this takes less time than one call for each process.
+// Reads the threads of several processes, and returns samples for each process. If root runs forksight, another process
+// of forksight, the opener (files/opener.hpp), may have to open the files. Then one call of this function takes less
+// time than a call for each of `processes`.
 std::vector<SampledThreads> sample_threads(std::span<const ThreadsOf> processes);
 // Reads these threads of one process. `tids` is ascending.
 SampledThreads sample_threads(std::int32_t pid, std::vector<std::int32_t> tids);
@@ -50,7 +51,7 @@ SampledThreads sample_threads(std::int32_t pid, std::vector<std::int32_t> tids);
 // Reads all threads that exist now; nullopt if one disappeared during the read, or if the kernel refuses.
 std::optional<Round> sample_round(std::int32_t pid, bool& refused);
 
-// Lists the threads of the round that had not ended.
+// Lists those threads of the round that had not ended when they were read.
 ThreadsOf list_living(std::int32_t pid, const Round& round);
 
 struct SampledRound {

@@ -67,7 +67,9 @@ void MachineCode::read_linkage_table() {
   GElf_Addr bias = 0;
   Elf* elf = dwfl_module_getelf(elf_.dwfl(), &bias);
   const CodeRange offset_table = find_offset_table(elf);
-  std::uint64_t left = files::kMaxRelocations;  // of all sections, because sections may overlap
+  // How many relocations may still be read. All sections together have one limit, because many sections may refer to
+  // the same bytes of the file.
+  std::uint64_t left = files::kMaxRelocations;
   for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf, section)) != nullptr;) {
     GElf_Shdr header;
     if (gelf_getshdr(section, &header) == nullptr || header.sh_type != SHT_RELA || header.sh_entsize == 0) continue;
@@ -207,7 +209,8 @@ const CodeFacts* MachineCode::facts_up_to(std::uint64_t address) {
 
 std::optional<Instruction> MachineCode::guess_call_before(std::uint64_t address) const {
   if (!elf_.is_executable(address - 1)) return std::nullopt;
-  // Tries the usual lengths first: 5 (e8 and four bytes) and 6 (ff /2 and a displacement of four bytes).
+  // Tries the usual lengths of a call first: 5 (the opcode e8 and four bytes) and 6 (the opcode ff /2 and a
+  // displacement of four bytes).
   for (const std::uint64_t length : {5U, 6U, 2U, 3U, 4U, 7U, 8U, 9U}) {
     if (length > address) continue;
     const auto bytes = elf_.bytes_at(address - length);

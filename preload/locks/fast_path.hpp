@@ -2,9 +2,10 @@
 // needs no frame pointer and saves fewer registers. docs/performance.md shows how much time this saves.
 // docs/decisions/0011-assembly-for-one-lock.md says why no other lock hook is written in assembly.
 //   The callee-saved registers keep the caller's values, and the unwind information describes each push. So unwinding
-//   and cancellation pass through this function. The function stores the facts about the lock before it requests the
-//   lock, in the entry above the innermost one. Afterwards it stores only `top`. held.hpp explains this order, and what
-//   a signal handler may do in between.
+//   and cancellation pass through this function. Before the function requests the lock, it stores the facts about the
+//   lock in the thread's held array, in the first free entry. After the lock was taken, the function stores only `top`,
+//   which marks the end of the entries that are in use. held.hpp explains this order, and what a signal handler may do
+//   in between.
 #pragma once
 
 #include <cstddef>
@@ -48,12 +49,15 @@ __attribute__((used, noinline, cold)) static void forksight_assembler_constants(
   "  jne 4b\n"                  \
   "  ret\n"
 
-// t_fast is null at a thread's first lock, in a child that watches orphans, in an atfork handler, and if orders or
-// times of locks are recorded. Then this code calls
-// `extern "C" int forksight_slow_pthread_mutex_lock(pthread_mutex_t*, Frame)`, with the frame that a compiler would
-// make. After the real call, this code uses t_slot, as acquire() does: a signal handler may fork in between, and then
-// t_fast may be null in the child. The child completes the call, too, and its slot gets an entry for the mutex. t_slot
-// is not null, because t_fast was not. If the real call returns EOWNERDEAD (130), the lock was acquired, too.
+// If t_fast is null, this code calls `extern "C" int forksight_slow_pthread_mutex_lock(pthread_mutex_t*, Frame)`. For
+// this call it makes the same stack frame that a compiler would make, and the argument of the type Frame is the address
+// of that stack frame. t_fast is null in four cases: the thread has no slot yet, because this is its first lock; the
+// process is a child that inherited orphaned locks; the thread is in an atfork handler; or orders or times of locks are
+// recorded.
+//   After the real call, this code uses t_slot, as acquire() does. The reason is that a signal handler may fork during
+//   the real call, and t_fast may then be null in the child. The child also completes the call, and its slot also gets
+//   an entry for the mutex. t_slot is not null, because t_fast was not null. If the real call returns EOWNERDEAD (130),
+//   the lock was also acquired.
 #define FORKSIGHT_MUTEX_LOCK_IN_ASSEMBLY                                  \
   asm(".pushsection .text.forksight_hooks,\"ax\",@progbits\n"             \
       "  .p2align 6\n"                                                    \
