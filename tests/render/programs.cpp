@@ -285,8 +285,9 @@ Program condition_variable() {
   return program;
 }
 
-// Returns a child that waits for a lock of Python. `child` has the frames of the child's stack up to the fork. `outer`
-// has the frames below the fork, which belong to the framework and to the program.
+// Returns a child that waits for a lock of Python. `child`: the frames of the functions that the child has called since
+// the fork, innermost first. `outer`: the frames of the functions that had called fork(). They belong to the framework
+// and to the program.
 Program python_framework(Program program, std::initializer_list<std::string_view> child,
                          std::initializer_list<std::string_view> outer) {
   program.model = locked(kSemaphore);
@@ -411,9 +412,9 @@ Program join_cycle() {
 
 constexpr std::string_view kHead = R"(# What a report looks like
 
-`tests/render/reports_page.cpp` makes this page from the models in `tests/render/programs.cpp`, and a test compares the two.
-The same test renders every report at 40, 80, 120 and 200 columns, with and without colour. To write the page again, build the
-target `reports_page`.
+`tests/render/reports_page.cpp` makes this page from the models in `tests/render/programs.cpp`. A test checks that this
+page is equal to the output of that program. Another test renders every report at 40, 80, 120 and 200 columns, with and
+without colour. To write the page again, build the target `reports_page`.
 
 ## How to read it
 
@@ -422,40 +423,42 @@ the hazard in full. The second line is enough for most readers: which process ha
 why. A stack shows the program's own frames: on the left the function, on the right the file and the line.
 
 - Frames of libraries and runtimes are folded into one line, such as `(10 frames of libtorch_cpu.so, libgomp.so.1)`. The
-  line says how many frames there are, and names the libraries, those with the most frames first. The frames of libc or of
-  the interpreter that started the thread are left out. `--full` shows every frame; `forksight why`, `core`, `report`,
-  `run` and `ci` have this option. The JSON report has all frames with and without this option.
-- The program's own frames are always shown. If there are more than 24 of them, as in a deep recursion, the innermost 16
-  and the outermost 8 are shown. A frame is the program's own if it is not in libc, a language's runtime, the standard
-  library of Python, an installed Python package, a library of the distribution, or a
+  line says how many frames there are, and names the libraries, those with the most frames first. The outermost frames,
+  in which libc or the interpreter starts the thread, are left out. `--full` shows every frame; `forksight why`, `core`,
+  `report`, `run` and `ci` have this option. The JSON report has all frames with and without this option.
+- If a stack has at most 24 frames of the program's own, all of these are shown. If it has more, as in a deep recursion,
+  the innermost 16 and the outermost 8 are shown. A frame is the program's own if it is not in libc, a language's
+  runtime, the standard library of Python, an installed Python package, a library of the distribution, or a
   [known owner of threads](pools.md).
-- If a thread waits inside of a library, sentences name the line of the program first, and then the line of the library:
-  "dl2.py:20, dataloader.py:1039".
-- A frame without a name, as in a stripped program, is shown as `app+0x1171`: the file, and the place in it that addr2line
-  takes. Consecutive frames of this kind in one file share a row, which has the place of the innermost one and their number.
+- If a thread waits inside of a library, the sentences of a finding name two places: first the line of the program, and
+  then the line of the library. For example: "dl2.py:20, dataloader.py:1039".
+- A frame without a name, as in a stripped program, is shown as `app+0x1171`: the file, and the place in it that
+  addr2line takes. Consecutive frames of this kind in one file share a row. The row shows the place of the innermost of
+  these frames, and says how many frames it stands for.
 - `(approximate)`: the frame was found by a search of the stack. `(inlined)`: the compiler has put the function into its
   caller.
 - `[tested]`: the hazard suite tries this advice on a program with that hazard.
 - What forksight could not see, such as a file without symbols, is listed once, at the end.
-- The line at the top says how many findings there are, and in how many processes. For `forksight why` these are the processes
-  that were asked about, their descendants, and other processes on which their waits depend. A shell that only waits for its
-  child is not counted. It may be named under `Waiting`, and the JSON report has it.
+- The line at the top says how many findings there are, and in how many processes. For `forksight why` these are the
+  processes that were asked about, their descendants, and other processes on which their waits depend. A shell that only
+  waits for its child is not counted. But the shell may be named under `Waiting`, and the JSON report has the shell.
 
 ## In a pipe
 
-If the reader of the pipe ends early, as in `forksight why PID | head`, forksight ends by SIGPIPE without a message, as other
-programs do. If SIGPIPE is ignored, or if a report cannot be written for another reason, forksight says so, and exits with
-3 (`run` and `ci` with 125).
+If the reader of the pipe ends early, as in `forksight why PID | head`, forksight ends by SIGPIPE without a message, as
+other programs do. If SIGPIPE is ignored, writing to such a pipe fails. If a report cannot be written, for this or
+another reason, forksight prints an error message, and exits with 3 (`run` and `ci` with 125).
 
 ## On a terminal
 
 Text is wrapped at the width of the terminal, between 40 and 200 columns. `COLUMNS` overrides that width. A word is never
 cut, so that a path can be copied. If the report goes to a file or a pipe and `COLUMNS` is not set, text is wrapped at 100
-columns, and the first two lines of a finding stay whole for the log.
+columns, but the first two lines of a finding are not wrapped, so that a log has them whole.
 
-On a terminal the report has colours, and the places of files that exist are links (OSC 8). The report has neither colours
-nor links if `NO_COLOR` is set or `TERM` is `dumb`. It has no links on the console of Linux (`TERM=linux`). The text is the
-same with and without colour. Bytes of the program that could control a terminal are shown as `\xNN`.
+On a terminal the report has colours, and the places of files that exist are links (OSC 8). The report has neither
+colours nor links if `NO_COLOR` is set or `TERM` is `dumb`. It has no links on the console of Linux (`TERM=linux`). The
+text is the same with and without colour. Names and other text of the examined program may contain bytes that could
+control a terminal. The report shows each of these bytes as `\xNN`.
 )";
 
 constexpr std::size_t kUsual = 80;

@@ -1,5 +1,5 @@
-// Tests the shim's tables for --lock-order and --predict: whether the trace has the right measurements, and whether the
-// report says what did not fit if a table is full.
+// Tests the shim's tables for --lock-order and --predict. The trace must have the right measurements. If a table is
+// full, the report must say what did not fit.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <spawn.h>
@@ -73,7 +73,8 @@ TEST_F(Foresight, MeasuresTheShareOfTime) {
   const auto& touch = model.racy_touches[0];
   const double share = std::stod(printed_) / 1000;
   EXPECT_GT(share, 0.2);
-  // A preemption between the measurements of the program and of the shim makes their results differ.
+  // The program and the shim each measure the share. A preemption between the two measurements makes the results
+  // differ.
   EXPECT_NEAR(touch.share, share, 0.1);
   EXPECT_EQ(touch.times, 3U);
   EXPECT_EQ(touch.threads, 1U);
@@ -91,15 +92,15 @@ TEST_F(Foresight, MeasuresTheShareOfTime) {
   }
   EXPECT_NEAR(held, touch.share, 0.001);
   EXPECT_NEAR(time, 1, 0.001);
-  // On a busy machine the worker may begin late. So the test requires only that more than half of the time in which the
-  // worker held the lock lies in the first half.
+  // On a busy machine the worker may begin late. So the test requires only that the worker held the lock longer in the
+  // first half of the measured time than in the second half.
   EXPECT_GT(held_early, held / 2);
   EXPECT_EQ(touch.slices.back().held, 0);
 }
 
-// A thread that the forking thread has joined cannot hold a lock at a later fork, so its hold times do not count. The
-// hold times of a thread that another thread has joined count, because the other thread may have started a similar
-// thread that exists at the fork.
+// If the forking thread has joined a thread, the joined thread cannot hold a lock at a later fork. So the hold times of
+// the joined thread do not count. If another thread has done the join, the hold times of the joined thread count. The
+// reason is that the joining thread may have started a similar thread, which exists at the fork.
 TEST_F(Foresight, LeavesOutThreadsThatTheForkingThreadJoined) {
   const Model joined = run("joined", "FORKSIGHT_PREDICT=1");
   ASSERT_EQ(joined.racy_touches.size(), 1U);
@@ -135,7 +136,7 @@ TEST_F(Foresight, SaysHowManyTimesDidNotFit) {
   EXPECT_TRUE(model.racy_touches.empty()) << "the worker had been joined";
 }
 
-// When a child begins, the table is full of entries of its parent.
+// When a child begins, its copy of the table is full of entries of its parent. The child must have room for its own.
 TEST_F(Foresight, EachGenerationHasRoom) {
   const Model model = run("generations", "FORKSIGHT_LOCK_ORDER=1");
   std::map<forksight::model::ProcessId, std::size_t> orders;

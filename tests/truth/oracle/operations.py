@@ -33,7 +33,7 @@ def write(machine, state, thread, step, _stage):
 
 
 def fill(machine, state, thread, step, stage):
-    """Writes more bytes than a pipe holds, and more than all steps of a scenario read. So the step never returns."""
+    """Writes so many bytes that they do not fit into a pipe, even after all reads of a scenario. So the step never returns."""
     if not machine.openers(state, step.arguments[0], "r") and not machine.carriers(state, (step.arguments[0], "r")):
         raise Undefined("write to a pipe without readers")
     if stage is not None:
@@ -78,7 +78,7 @@ def close(machine, state, thread, step, _stage):
 
 
 def send(machine, state, thread, step, _stage):
-    """Sends an end of a pipe through a channel (SCM_RIGHTS). Until a process receives it, this copy of the end is open, but
+    """Sends a copy of an end of a pipe through a channel (SCM_RIGHTS). Until a process receives this copy, the copy is open, but
     belongs to no process."""
     channel, end, process = step.arguments[0], tuple(step.arguments[1:3]), state["t", thread][0]
     if machine.objects[end[0]].kind not in ("pipe", "socket") or not {(channel, "w"), end} <= state["fd", process]:
@@ -169,7 +169,9 @@ def fcntl_unlock(machine, state, thread, step, _stage):
 
 
 def own_name(thread, name):
-    """A step calls a thread `name`. Returns the name of this thread in the state. For a step of a ghost, this is the name of a ghost."""
+    """Returns the name in the state of the thread that a step of `thread` calls `name`. A ghost is a copy of a thread that a fork
+    lost. In the state, a ghost has the name of the lost thread, "@", and the name of the process. In a step of a ghost, `name`
+    means the ghost of that name in the same process."""
     _, at, process = thread.partition("@")
     return f"{name}{at}{process}"
 
@@ -184,7 +186,8 @@ def create(machine, state, thread, step, _stage):
 def join(machine, state, thread, step, _stage):
     other = own_name(thread, step.arguments[0])
     if "@" in thread and state["fork", state["t", thread][0]][1] == step.arguments[0]:
-        other = state["t", thread][0]  # a ghost joins the thread that forked: the copy of that thread is the first thread of the child
+        # The ghost joins the thread that forked. The child's copy of that thread is the first thread of the child.
+        other = state["t", thread][0]
     if ("t", other) not in state or state["t", other][0] != state["t", thread][0] or other == thread or state["t", other][3] == "gone":
         raise Undefined("join of a thread that does not exist")
     if state.setdefault(("join", other), thread) != thread:
@@ -222,7 +225,7 @@ def kill(machine, state, thread, step, _stage):
     if ("p", process) not in state or state["p", process][1] != "live" or state["p", process][3]:
         raise Undefined("signal to a process that does not run")
     if process == state["t", thread][0] and ("h", process, signal_name) not in state:
-        raise Undefined("a process that kills itself")  # the player could not report that this step is done
+        raise Undefined("a process that kills itself")  # a dead process cannot report that its step is done
     machine.advance(state, thread)
     machine.deliver(state, process, signal_name)
     return [state]
