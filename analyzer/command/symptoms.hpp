@@ -27,9 +27,10 @@ struct Found {
 
 // Finds the pages that have the words of a text. The text is what a user types: "celery worker stuck", an error
 // message, the name of a function. Upper and lower case and the endings of words make no difference. A rare word counts
-// more than a frequent one, and a word in a title more than a word in a text. Words that say only that something hangs
-// ("hangs", "never returns", "stuck") do not count, because all pages are about hangs. They count if there are no other
-// words. If no page has a word, the search uses another word that differs from it by one or two letters.
+// more than a frequent one, and a word in a title more than a word in a text. Two words that a page has side by side, as
+// they were typed, count more than each of them. Words that say only that something hangs ("hangs", "never returns",
+// "stuck") do not count, because all pages are about hangs. If there are no other words, the section about an idle process
+// is the first. If no page has a word, the search uses another word that differs from it by one or two letters.
 Found search_pages(const std::vector<std::string>& texts);
 
 }  // namespace forksight

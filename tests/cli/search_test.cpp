@@ -142,6 +142,67 @@ constexpr std::pair<const char*, const char*> kTyped[] = {
     {"requests session hangs in gunicorn worker", "gunicorn"},
     {"sqlalchemy fork connection", "Database"},
     {"redis connection shared by workers", "Database"},
+    {"pipe_read", "make, ssh"},
+    {"pipe_write", "subprocess.wait()"},
+    {"anon_pipe_read", "make, ssh"},
+    {"anon_pipe_write", "subprocess.wait()"},
+    {"futex_do_wait", "strace shows"},
+    {"wchan do_epoll_wait", "asyncio"},
+    {"This process is multi-threaded, use of fork() may lead to deadlocks in the child", "This process"},
+    {"os.fork() DeprecationWarning multi-threaded process", "This process"},
+    {"Python 3.12 DeprecationWarning fork", "This process"},
+    {"no output", "A CI job"},
+    {"daemon thread", "It hangs at exit"},
+    {"threading.Lock", "Python: every stack"},
+    {"threading lock deadlock", "Python: every stack"},
+    {"Event.wait", "Python: every stack"},
+    {"Condition.wait", "Python: every stack"},
+    {"wait4", "subprocess.wait()"},
+    {"requests hangs", "requests, urllib3"},
+    {"go deadlock", "Go or Rust"},
+    {"NCCL hang", "NCCL"},
+    {"mpirun hangs", "MPI"},
+    {"boto3", "requests, urllib3"},
+    {"dask", "Dask"},
+    {"vLLM", "NCCL"},
+    {"deepspeed", "NCCL"},
+    {"mod_wsgi", "mod_wsgi"},
+    {"Selenium", "requests, urllib3"},
+    {"kubectl pod stuck", "A pod of"},
+    {"EOFError", "A worker was killed"},
+    {"tcmalloc", "malloc()"},
+    {"process won't exit", "It hangs at exit"},
+    {"process won’t exit", "It hangs at exit"},
+    {"gunicorn worker freezes", "gunicorn"},
+    {"deadlocked threads", "C or C++"},
+    {"celery workers died", "celery"},
+    {"docker container hangs", "A pod of"},
+    {"process hung at 0% cpu", "A process is idle"},
+    {"threads are deadlocked in python", "Python: every"},
+    {"file locked forever", "A file lock"},
+    {"queue.put blocks", "Process.join()"},
+    {"torch.distributed barrier timeout", "NCCL"},
+    {"Watchdog caught collective operation timeout", "NCCL"},
+    {"MPI_Barrier hangs", "MPI"},
+    {"jemalloc deadlock after fork", "malloc()"},
+    {"http request timeout", "requests, urllib3"},
+    {"multiprocessing hangs on exit", "It hangs at exit"},
+    {"shell script hangs in $(...)", "make, ssh"},
+    {"the zombies", "A worker was killed"},
+    {"mutexes", "C or C++"},
+    {"spinning at 100 % cpu", "A child spins"},
+    {"go program hangs in cgo", "Go or Rust"},
+    {"rust", "Go or Rust"},
+    {"docker build no output", "A CI job"},
+    {"wait_for_partner", "open() of a FIFO"},
+    {"locks_lock_inode_wait", "A file lock"},
+    {"poll_schedule_timeout", "A process is idle"},
+    {"goroutine deadlock", "Go or Rust"},
+    {"bash hangs", "make, ssh"},
+    {"logger deadlock", "Python: every"},
+    {"python hangs", "Python: every"},
+    {"ctrl-c does not work", "It hangs at exit"},
+    {"asyncio task freezes", "asyncio"},
 };
 
 TEST(Search, FindsTheSectionFirst) {
@@ -151,6 +212,20 @@ TEST(Search, FindsTheSectionFirst) {
     EXPECT_TRUE(found.symptoms.front().title.starts_with(title)) << typed << ": " << found.symptoms.front().title;
     EXPECT_TRUE(found.has_best) << typed;
   }
+}
+
+// Words that say only that something hangs. The section for a user who knows no more is the first of the titles.
+TEST(Search, FindsTheGeneralSectionForWordsThatSayOnlyHang) {
+  for (const char* const typed : {"hang", "hangs", "stuck", "freeze", "freezes", "frozen", "program freezes",
+                                  "it won't", "won’t", "my process hangs", "stukc", "it doesn't return"}) {
+    const Found found = search_pages({typed});
+    ASSERT_FALSE(found.symptoms.empty()) << typed;
+    EXPECT_TRUE(found.symptoms.front().title.starts_with("A process is idle"))
+        << typed << ": " << found.symptoms.front().title;
+    EXPECT_FALSE(found.has_best) << typed;
+    EXPECT_EQ(found.unknown, std::vector<std::string>{}) << typed;
+  }
+  EXPECT_TRUE(search_pages({"...", ""}).symptoms.empty());
 }
 
 TEST(Search, TellsAnIdleProcessFromABusyOne) {
@@ -175,6 +250,34 @@ TEST(Search, ReplacesMisspeltWords) {
   const Found strange = search_pages({"gunicorn zebra"});
   EXPECT_EQ(strange.corrected, Pairs{});
   EXPECT_EQ(strange.unknown, std::vector<std::string>{"zebra"});
+}
+
+TEST(Search, LeavesWordsThatAreNotMisspelt) {
+  for (const char* const word : {"systemd", "supervisord", "cython", "patch", "boost", "hängt", "žába"}) {
+    const Found found = search_pages({word});
+    EXPECT_TRUE(found.corrected.empty()) << word << ": " << found.corrected.front().second;
+    EXPECT_EQ(found.unknown, std::vector<std::string>{word});
+  }
+  EXPECT_TRUE(search_pages({"bash hangs"}).corrected.empty());
+}
+
+TEST(Search, FoldsFormsOfOneWord) {
+  constexpr std::pair<const char*, const char*> kForms[] = {{"zombies", "zombie"},
+                                                            {"processes idle", "process idle"},
+                                                            {"freezing mutex", "freezes mutex"},
+                                                            {"running job", "runs job"},
+                                                            {"child's stdout", "child stdout"},
+                                                            {"ÜBER-mutex", "über mutex"},
+                                                            {"“gunicorn” timeout…", "gunicorn timeout"}};
+  for (const auto& [one, other] : kForms) {
+    const Found first = search_pages({one});
+    const Found second = search_pages({other});
+    EXPECT_EQ(first.unknown, second.unknown) << one;
+    ASSERT_FALSE(first.symptoms.empty()) << one;
+    EXPECT_EQ(first.symptoms.front().title, second.symptoms.front().title) << one;
+  }
+  // Bytes that are not UTF-8 only separate words.
+  EXPECT_EQ(search_pages({"\xff\xc3 gunicorn\xe2\x80"}).unknown, std::vector<std::string>{});
 }
 
 }  // namespace
