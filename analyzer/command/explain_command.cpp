@@ -110,14 +110,22 @@ std::string tell(const Found& found) {
   }
   if (const std::string hazards = list_hazards(found.hazards); !hazards.empty())
     parts.push_back(say("Hazards whose pages have these words (forksight explain SLUG):") + "\n" + hazards);
+  if (!found.has_best) {
+    parts.push_back(
+        say("If you know the process: forksight why PID shows what it and its children wait for, and who could end the "
+            "wait."));
+  }
   return fmt::format("{}", fmt::join(parts, "\n"));
 }
 
 ExitStatus search(const std::vector<std::string>& words) {
   const Found found = search_pages(words);
   if (found.symptoms.empty() && found.hazards.empty()) {
-    say_error(
-        fmt::format("{}: no page has any of these words; `forksight explain` lists all pages", fmt::join(words, " ")));
+    say_error(fmt::format(
+        "{}: no page has any of these words; `forksight explain` lists all pages, `forksight explain --search "
+        "idle` says what to do if nothing says why a process hangs, and `forksight why PID` shows what the "
+        "process waits for",
+        fmt::join(words, " ")));
     return ExitStatus::kUsage;
   }
   return write_paged(tell(found)) ? ExitStatus::kNothingFound : ExitStatus::kUnreadable;
@@ -129,8 +137,14 @@ ExitStatus explain(const std::string& slug) {
     if (slug == page.name) return write_paged(lay_out(page.text)) ? ExitStatus::kNothingFound : ExitStatus::kUnreadable;
   }
   const std::vector<std::string> nearest = find_nearest_slugs(slug);
-  say_error(nearest.empty() ? fmt::format("{}: no such hazard; `forksight explain` lists them", slug)
-                            : fmt::format("{}: no such hazard; did you mean {}?", slug, fmt::join(nearest, " or ")));
+  if (!nearest.empty()) {
+    say_error(fmt::format("{}: no such hazard; did you mean {}?", slug, fmt::join(nearest, " or ")));
+  } else if (!search_pages({slug}).symptoms.empty()) {
+    say_error(
+        fmt::format("{}: no such hazard; `forksight explain --search {}` finds it among the symptoms", slug, slug));
+  } else {
+    say_error(fmt::format("{}: no such hazard; `forksight explain` lists them", slug));
+  }
   return ExitStatus::kUsage;
 }
 

@@ -334,8 +334,11 @@ TEST_F(Cli, ExplainFindsBySymptom) {
     EXPECT_TRUE(has(answer.out, "- Run: ")) << seen;
     EXPECT_TRUE(has(answer.out, "- Fix: ")) << seen;
   }
-  expect_error(run_forksight({"explain", "--search", "zebra", "stuck"}), 2,
-               "zebra stuck: no page has any of these words; `forksight explain` lists all pages");
+  expect_error(
+      run_forksight({"explain", "--search", "zebra", "stuck"}), 2,
+      "zebra stuck: no page has any of these words; `forksight explain` lists all pages, `forksight explain --search "
+      "idle` says what to do if nothing says why a process hangs, and `forksight why PID` shows what the "
+      "process waits for");
   // A user may pass all words as one argument, or each word as an argument.
   EXPECT_EQ(run_forksight({"explain", "--search", "pool.join()", "never", "returns"}).out,
             run_forksight({"explain", "--search", "pool.join() never returns"}).out);
@@ -366,6 +369,7 @@ TEST_F(Cli, ExplainFindsBySymptom) {
     EXPECT_EQ(titles.status, 0);
     EXPECT_TRUE(has(titles.out, "What you see (forksight explain --search TITLE):\n\n  ")) << titles.out;
     EXPECT_FALSE(has(titles.out, "- Make sure: ")) << titles.out;
+    EXPECT_TRUE(has(titles.out, "forksight why PID shows what")) << titles.out;
   }
   EXPECT_TRUE(has(run_forksight({"explain"}).out, "\n  gunicorn: WORKER TIMEOUT\n"));
 }
@@ -374,6 +378,9 @@ TEST_F(Cli, ExplainSuggestsSimilarNames) {
   expect_error(run_forksight({"explain", "orphand-mutex"}), 2,
                "orphand-mutex: no such hazard; did you mean orphaned-mutex?");
   expect_error(run_forksight({"explain", "zzz"}), 2, "zzz: no such hazard; `forksight explain` lists them");
+  // A word that is the name of no hazard may be a word of a symptom.
+  expect_error(run_forksight({"explain", "gunicorn"}), 2,
+               "gunicorn: no such hazard; `forksight explain --search gunicorn` finds it among the symptoms");
 }
 
 }  // namespace
