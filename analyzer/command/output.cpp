@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "files/error_output.hpp"
 #include "render/terminal.hpp"
 #include "render/text.hpp"
 
@@ -22,8 +23,7 @@ void say_error(std::string_view sentence) {
   // On a terminal the line is wrapped between words. Elsewhere it stays whole, so that a log has one line for each error.
   render::TextOptions options;
   if (render::is_terminal(STDERR_FILENO)) options.columns = render::find_columns(STDERR_FILENO);
-  // fmt::print() is not used here, because it throws if standard error cannot be written.
-  std::fputs(render::render_line(fmt::format("forksight: error: {}", sentence), options).c_str(), stderr);
+  files::write_error(render::render_line(fmt::format("forksight: error: {}", sentence), options));
 }
 
 }  // namespace forksight

@@ -3,8 +3,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include <cstdio>
-
+#include "files/error_output.hpp"
 #include "render/terminal.hpp"
 
 namespace forksight {
@@ -16,15 +15,13 @@ void StatusLine::show(std::string_view text) {
   constexpr std::size_t kUsualColumns = 80;
   const std::size_t columns = render::find_columns(STDERR_FILENO).value_or(kUsualColumns);
   is_shown_ = true;
-  fmt::print(stderr, "\r\x1b[K{}", text.substr(0, columns - 1));
-  std::fflush(stderr);
+  files::write_error(fmt::format("\r\x1b[K{}", text.substr(0, columns - 1)));
 }
 
 void StatusLine::clear() {
   if (!is_shown_) return;
   is_shown_ = false;
-  fmt::print(stderr, "\r\x1b[K");
-  std::fflush(stderr);
+  files::write_error("\r\x1b[K");
 }
 
 }  // namespace forksight

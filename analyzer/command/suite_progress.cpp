@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "files/error_output.hpp"
 #include "suite/views.hpp"
 
 namespace forksight {
@@ -23,8 +24,9 @@ void SuiteProgress::finished(const suite::CaseResult& result, const suite::Snaps
   if ((line_.is_on_terminal() || only_bad_) && !is_bad) return;
   clear();
   const std::string what = suite::first_line(result);
-  fmt::print(stderr, "[{}/{}] {:7} {:5.1f} s  {}{}{}\n", snapshot.done, snapshot.total, suite::to_string(result.state),
-             result.seconds, result.which->name, what.empty() ? "" : ": ", what);
+  files::write_error(fmt::format("[{}/{}] {:7} {:5.1f} s  {}{}{}\n", snapshot.done, snapshot.total,
+                                 suite::to_string(result.state), result.seconds, result.which->name,
+                                 what.empty() ? "" : ": ", what));
 }
 
 void SuiteProgress::tick(const suite::Snapshot& snapshot) {

@@ -12,6 +12,7 @@
 #include "command/output.hpp"
 #include "command/suite_command.hpp"
 #include "command/suite_progress.hpp"
+#include "files/error_output.hpp"
 #include "files/replace_file.hpp"
 #include "proc/proc_fs.hpp"
 #include "suite/runner.hpp"
@@ -100,7 +101,7 @@ int run(const SuiteRunLine& line) {
   const std::string text = render(view, line.format);
   const bool is_written = line.report.empty() ? write_out(text) : write_report(line.report, text);
   if (!line.report.empty())
-    fmt::print(stderr, "forksight: {}; the report is {}\n", suite::describe_totals(view), line.report);
+    files::write_error(fmt::format("forksight: {}; the report is {}\n", suite::describe_totals(view), line.report));
   if (!is_written) return as_int(ExitStatus::kUnreadable);
   const suite::Totals totals = suite::count(view.results);
   const bool is_good = totals.red == 0 && totals.unknown == 0 && (!line.is_strict || totals.skipped == 0);

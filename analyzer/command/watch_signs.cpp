@@ -4,10 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 #include "diagnose/words.hpp"
+#include "files/error_output.hpp"
 #include "proc/proc_fs.hpp"
 
 namespace forksight {
@@ -50,8 +50,7 @@ void WatchSigns::tell(const inspect::LiveTree& tree) {
   if (line_.is_on_terminal()) {
     line_.show(line);
   } else {
-    fmt::print(stderr, "{}\n", line);
-    std::fflush(stderr);
+    files::write_error(line + '\n');
   }
   used_ = std::move(used);
   due_ = line_.is_on_terminal() ? now : now + 60s;

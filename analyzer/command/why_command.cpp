@@ -21,6 +21,7 @@
 #include "diagnose/diagnose.hpp"
 #include "diagnose/words.hpp"
 #include "files/dead_places.hpp"
+#include "files/error_output.hpp"
 #include "image/refusal.hpp"
 #include "inspect/live_tree.hpp"
 #include "proc/proc_fs.hpp"
@@ -118,8 +119,8 @@ ExitStatus explain(const files::Reader& reader, const WhyLine& line) {
     if (keys.empty()) {
       signs.clear();
       const bool is_one = found.value().size() == 1;
-      fmt::print(stderr, "forksight: {} {} ended; forksight saw no hang of {}\n", name_all(found.value()),
-                 is_one ? "has" : "have", is_one ? "it" : "them");
+      files::write_error(fmt::format("forksight: {} {} ended; forksight saw no hang of {}\n", name_all(found.value()),
+                                     is_one ? "has" : "have", is_one ? "it" : "them"));
       return ExitStatus::kNothingFound;
     }
     Progress progress("looking at processes");

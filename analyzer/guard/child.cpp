@@ -32,6 +32,7 @@
 #include "files/budgets.hpp"
 #include "files/costly_files.hpp"
 #include "files/dead_places.hpp"
+#include "files/error_output.hpp"
 #include "files/opener.hpp"
 #include "guard/find_libc.hpp"
 #include "guard/opener.hpp"
@@ -117,7 +118,7 @@ void close_pipe(const Pipe& pipe) {
   ::close(pipe.write);
 }
 
-void say(const char* what) { fmt::print(stderr, "forksight: error: {}\n", what); }
+void say(const char* what) { files::write_error(fmt::format("forksight: error: {}\n", what)); }
 
 // Limits the memory of this process to kMaxReaderBytes more than the process has now. The limit is relative, because
 // with a sanitizer the process has terabytes from its start.
@@ -342,7 +343,7 @@ class Watcher {
   static bool pass_on(int fd) {
     std::string text;
     const bool is_open = drain(fd, text);
-    std::fwrite(text.data(), 1, text.size(), stderr);
+    files::write_error(text);
     return is_open;
   }
 

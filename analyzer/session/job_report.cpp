@@ -17,6 +17,7 @@
 
 #include "diagnose/diagnose.hpp"
 #include "files/descriptor.hpp"
+#include "files/error_output.hpp"
 #include "files/replace_file.hpp"
 #include "render/json.hpp"
 #include "render/terminal.hpp"
@@ -94,7 +95,7 @@ std::string join(const std::vector<std::string>& words) {
   return text;
 }
 
-void put(const std::string& text) { fmt::print(stderr, "{}", text); }
+void put(const std::string& text) { files::write_error(text); }
 
 }  // namespace
 

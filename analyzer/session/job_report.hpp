@@ -38,6 +38,8 @@ class JobReport {
   void tell_waits(const model::Model& model, const std::vector<model::ProcessId>& processes);
 
   bool has_reported_hang() const { return has_reported_hang_; }
+  // True if anything was reported: a hang, or another finding.
+  bool has_reported() const { return !reported_.empty(); }
   bool has_document() const { return has_document_; }
 
   // Writes one line to standard error. The line is also in the next JUnit document.

@@ -158,6 +158,8 @@ void RunReport::say_at_end(const model::Model& model, const std::vector<Finding>
     const std::string limits = render::render_limits(model.limits, how);
     if (!limits.empty()) text += "\n" + limits;
     write_whole(text);
+  } else if (is_on_standard_output() && reported_findings_.empty() && !options_.quiet) {
+    write_whole(render::render_text(model, findings, text_options()));
   }
 }
 

@@ -9,7 +9,9 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <exception>
 #include <map>
+#include <new>
 #include <optional>
 #include <set>
 
@@ -83,7 +85,28 @@ class Session {
 
   void add_limit(const std::string& sentence) { history_.add_limit(sentence); }
 
+  // If forksight itself fails, a library may throw an exception. A job must not go on without its limit, so forksight
+  // ends the job first.
   int run() {
+    if (job_ == nullptr) return watch();
+    try {
+      return watch();
+    } catch (...) {
+      was_told_to_end_ = true;
+      is_over_limit_ = true;
+      end_job();
+      throw;
+    }
+  }
+
+ private:
+  struct Diagnosis {
+    model::Model model;
+    std::vector<Finding> findings;
+    std::vector<std::string> unexplained;
+  };
+
+  int watch() {
     Clock::time_point next_look = Clock::now() + kPace;
     while (!status_ && !given_up_) {
       if (const auto signal = signals_.wait(next_look)) {
@@ -96,13 +119,6 @@ class Session {
     }
     return job_ != nullptr ? finish_job() : finish();
   }
-
- private:
-  struct Diagnosis {
-    model::Model model;
-    std::vector<Finding> findings;
-    std::vector<std::string> unexplained;
-  };
 
   void look() {
     follow_traces();
@@ -178,8 +194,19 @@ class Session {
       job_->tell(diagnosis.model, diagnosis.findings, diagnosis.unexplained);
       if (!was_told_to_end_) kill_dead(find_proven_dead(verdicts, diagnosis.model, diagnosis.findings));
     }
-    const bool may_kill = options_.on_hang == OnHang::kKill;
-    if (may_kill && has_hang_to_end(verdicts, diagnosis.model, diagnosis.findings, options_.kill_on)) killing_ = true;
+    if (options_.on_hang == OnHang::kKill) decide_to_kill(verdicts, diagnosis);
+  }
+
+  void decide_to_kill(const Verdicts& verdicts, const Diagnosis& diagnosis) {
+    const auto has_hang = [&](Certainty least) {
+      return has_hang_to_end(verdicts, diagnosis.model, diagnosis.findings, least);
+    };
+    if (has_hang(options_.kill_on)) {
+      killing_ = true;
+    } else if (!killing_ && !was_spared_ && has_hang(Certainty::kLikely)) {
+      was_spared_ = true;
+      report_.note("CMD is not ended, because the hang is only likely; --kill-on likely would end it");
+    }
   }
 
   // Examines the processes of the run as `forksight why` does, before any process is ended. If forksight stops a
@@ -497,9 +524,11 @@ class Session {
       job_->say("the job was ended at the limit; the hangs are reported above");
       return;
     }
-    job_->say_failure("the job was ended at the limit; no process was proven to hang");
+    const std::string sentence = "the job was ended at the limit; no process was proven to hang";
+    job_->say_failure(job_->has_reported() ? sentence + "; the report above says what may be wrong" : sentence);
     report_rest(true);
-    if (!was_rest_told_) job_->say("these processes ran at the limit: " + name_processes(list_job(strangers_)));
+    if (!was_rest_told_)
+      job_->say("these processes had not ended at the limit: " + name_processes(list_job(strangers_)));
   }
 
   // Ends processes that can never go on. Then processes that wait for the ended processes may go on.
@@ -657,15 +686,15 @@ class Session {
   bool given_up_ = false;
   int status_on_giving_up_ = 0;  // the status of wait(2) that CMD would have if the second Ctrl-C had ended it
   bool killing_ = false;
+  bool was_spared_ = false;  // a likely hang was found, and --kill-on did not allow to end CMD
   bool has_unread_traces_ = false;
   std::size_t forks_ = 0;  // the value of tree().forks() at the latest adopt_outside_tree()
   Clock::time_point next_search_{};
   Clock::time_point next_load_{};
 };
 
-}  // namespace
-
-RunEnd run_session(const RunOptions& options) {
+// Does the same as run_session(), but a library may throw an exception.
+RunEnd run_or_throw(const RunOptions& options) {
   fs::path shim;
   if (options.preload) {
     const auto installed = find_shim();
@@ -733,6 +762,18 @@ RunEnd run_session(const RunOptions& options) {
   for (const std::string& limit : find_preload_limits(program)) session.add_limit(limit);
   if (const auto limit = find_asan_limit(std::getenv("ASAN_OPTIONS"))) session.add_limit(*limit);
   return {session.run(), {}};
+}
+
+}  // namespace
+
+RunEnd run_session(const RunOptions& options) {
+  try {
+    return run_or_throw(options);
+  } catch (const std::bad_alloc&) {
+    return {kRunFailed, "forksight has no more memory"};
+  } catch (const std::exception& error) {
+    return {kRunFailed, error.what()};
+  }
 }
 
 }  // namespace forksight

@@ -51,8 +51,9 @@ inline constexpr int kRunFailed = 125;
 
 struct RunEnd {
   int status = 0;     // the exit status
-  std::string error;  // why CMD was not started; "" if CMD was started
+  std::string error;  // why CMD was not started, or how forksight failed later; "" otherwise
 };
+// Runs the command. If forksight itself fails, a job has been ended; another command goes on alone.
 RunEnd run_session(const RunOptions& options);
 
 }  // namespace forksight

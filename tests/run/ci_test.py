@@ -202,6 +202,25 @@ class Job(unittest.TestCase):
         self.assertIn("the job was ended at the limit; the hangs are reported above", err)
         self.assertNotIn("can never go on", err)
 
+    def test_the_job_is_ended_although_standard_error_cannot_be_written(self):
+        script = "import os\nprint(os.getpid(), flush=True)\n" + DEADLOCK
+        with open(self.folder / "out", "wb") as out, open("/dev/full", "wb") as full:
+            job = subprocess.Popen([FORKSIGHT, "ci", "--timeout", "5s", "--junit", "junit.xml", "--", sys.executable, "-c", script],
+                                   cwd=self.folder, stdout=out, stderr=full, env=BARE)
+        (self.folder / "err").touch()
+        self.wait(job, 124)
+        self.assert_gone([self.out()])
+        self.assertEqual(self.read_junit().tag, "failure")
+
+    def test_a_finding_that_may_hang_is_not_called_a_running_process(self):
+        # The child writes more than a pipe holds, and Python has a handler for SIGINT.
+        script = "import subprocess\nsubprocess.Popen(['python3', '-c', 'print(\"x\" * 99999)'], stdout=-1).wait()"
+        err = self.ci("--timeout", "5s", "--junit", "junit.xml", "--", sys.executable, "-c", script, status=124)
+        self.assertIn("LIKELY HANG: pipe-deadlock", err)
+        self.assertNotIn("processes ran", err)
+        self.assertRegex(" ".join(err.split()), "the job was ended at the limit; (no process was proven to hang; the report above says what may be "
+                                                "wrong|the hangs are reported above)")
+
     def test_a_summary_that_cannot_be_written_is_reported_with_the_reason(self):
         (self.folder / "summary.md").symlink_to("/dev/full")
         err = self.ci("--timeout", "2s", "--", "sleep", "100", status=124, github=True)
@@ -230,7 +249,7 @@ class Job(unittest.TestCase):
         sentence = "the job was ended at the limit; no process was proven to hang"
         lines = err.splitlines()
         self.assertEqual(lines[:2], [f"forksight: {sentence}", f"::error title=forksight::{sentence}"])
-        self.assertRegex(lines[2], r"^forksight: these processes ran at the limit: \d+ \(sh\)$")
+        self.assertRegex(lines[2], r"^forksight: these processes had not ended at the limit: \d+ \(sh\)$")
         self.assertEqual(len(lines), 3, err)
         self.assertEqual((self.folder / "summary.md").read_text(), f"### forksight: {sentence}\n\n")
         self.assertEqual(self.read_junit().get("message"), sentence)

@@ -212,6 +212,7 @@ TEST_F(RunCommand, ALikelyHangIsKilledOnlyOnDemand) {
   const Outcome spared = run_idle({"--on-hang", "kill", "--hang-after", "0.2"}, hang);
   EXPECT_EQ(exit_code(spared.status), 128 + SIGTERM) << spared.error;
   EXPECT_NE(spared.error.find("LIKELY HANG, cause unknown: deadlock"), std::string::npos) << spared.error;
+  EXPECT_NE(spared.error.find("--kill-on likely would end it"), std::string::npos) << spared.error;
   const Outcome killed = run({"--on-hang", "kill", "--kill-on", "likely", "--hang-after", "0.2"}, hang);
   EXPECT_EQ(exit_code(killed.status), 128 + SIGKILL) << killed.error;
 }
@@ -351,6 +352,13 @@ TEST_F(RunCommand, AReportOnStandardOutputIsAppended) {
   EXPECT_TRUE(all.starts_with("before\n")) << all;
   EXPECT_NE(all.find(kSlug), std::string::npos) << all;
   EXPECT_EQ(outcome.error.find(kSlug), std::string::npos) << outcome.error;
+}
+
+TEST_F(RunCommand, AReportOnStandardOutputSaysThatNothingWasFound) {
+  const Outcome outcome =
+      execute({"sh", "-c", "exec \"$0\" run --report - -- true >report.txt", FORKSIGHT_COMMAND});
+  EXPECT_EQ(exit_code(outcome.status), 0) << outcome.error;
+  EXPECT_TRUE(read_whole(folder_ / "report.txt").starts_with("forksight: nothing found in 1 process"));
 }
 
 TEST_F(RunCommand, QuietPrintsFindingsOnly) {

@@ -1,0 +1,18 @@
+#include "files/error_output.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace forksight::files {
+
+void write_error(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t count = ::write(STDERR_FILENO, text.data(), text.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return;
+    text.remove_prefix(static_cast<std::size_t>(count));
+  }
+}
+
+}  // namespace forksight::files
