@@ -273,7 +273,7 @@ Certainty Evidence::find_cause(const model::Touch& touch) const {
   // semaphore may have no holder at all, because it may serve as a signal.
   const bool is_signal = kind == model::LockKind::kSemaphore && !words::is_python_semaphore(touch.stack);
   const bool is_doubtful = is_signal || kind == model::LockKind::kRwlockRead || kind == model::LockKind::kSpinlock;
-  if (fork(touch).is_inferred && (is_doubtful || held.may_be_own)) return Certainty::kPossible;
+  if (fork(touch).is_inferred && (is_doubtful || held.may_be_own || held.may_have_been_free)) return Certainty::kPossible;
   if (kind == model::LockKind::kRwlockRead && has_other_readers(touch)) return Certainty::kPossible;
   if (is_signal && may_have_no_poster(touch)) return Certainty::kPossible;
   // A lock of Python never serves as a signal. But without the shim it is not known which thread took the lock.

@@ -275,7 +275,7 @@ void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orp
   }
   if (orphan.held.holder_now.known()) {
     add_sentence(finding,
-                 fmt::format("In {} that thread still holds it{}.", words::parent(evidence.process(fork.process)),
+                 fmt::format("In {} that thread holds it now{}.", words::parent(evidence.process(fork.process)),
                              words::at(", and is now at ", orphan.held.holder_now)));
   }
   if (orphan.holder.tid == 0) {

@@ -150,6 +150,8 @@ std::optional<Lost> lost_lock(Scene& scene, LostThreads& threads, std::size_t ch
     if (has_lost_none(scene, child)) return std::nullopt;
     if (kind == LockKind::kRwlockRead && waits_behind_own_writer(scene, child, call)) return std::nullopt;
     lost.held.holder = threads.other_thread(scene.model.forks[fork]);
+    const auto in_parent = read_lock(scene.subjects[scene.model.forks[fork].process].image, kind, call.object);
+    lost.held.may_have_been_free = in_parent && !in_parent->held;
   }
   lost.held.lock = scene.add_lock(child, call.object, kind);
   return lost;

@@ -19,6 +19,9 @@ std::optional<model::Held> find_lost_python_lock(Scene& scene, LostThreads& lost
   });
   if (owner == fork.lost_threads.end()) {
     held.holder = lost.other_thread(fork);
+    constexpr std::uint8_t kLocked = 1;  // CPython 3.13, Include/internal/pycore_lock.h: _Py_LOCKED
+    const auto now = scene.subjects[fork.process].image.memory->value<std::uint8_t>(call.object);
+    held.may_have_been_free = now && (*now & kLocked) == 0;
   } else {
     held.holder = *owner;
     // If the holder still holds the parent's copy of the lock, the holder's present stack shows what it does with the

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "diagnose/diagnose.hpp"
+#include "diagnose/words.hpp"
 #include "proc/proc_fs.hpp"
 
 namespace forksight {
@@ -70,17 +71,38 @@ bool is_worth_a_look(const model::Model& model, const std::vector<Finding>& find
   return std::ranges::any_of(findings, is_guess) || !find_unexplained(model, findings).empty();
 }
 
+// A semaphore does not record who took it. So the look from outside takes any lost thread for the holder of a Python
+// lock. But the shim has seen who takes semaphores. If its record of the fork lacks the semaphore, no lost thread held
+// it. Removes what the look concluded about such semaphores.
+void remove_disproved(model::Model& model, model::ForkId id, const model::Fork& traced_fork,
+                      const model::Model& traced) {
+  const model::Fork& fork = model.forks[id];
+  const auto was_held = [&](std::uint64_t address) {
+    return std::ranges::any_of(traced_fork.held, [&](const model::Held& held) {
+      return !held.by_forking_thread && traced.locks[held.lock].address == address;
+    });
+  };
+  std::erase_if(model.touches, [&](const model::Touch& touch) {
+    if (touch.fork != id || !touch.held || touch.kind != model::TouchKind::kLock) return false;
+    const model::Lock& lock = model.locks[fork.held[*touch.held].lock];
+    return lock.kind == model::LockKind::kSemaphore && words::is_python_semaphore(touch.stack) &&
+           !was_held(lock.address);
+  });
+}
+
 // Returns a copy of `seen`. Adds to each fork what the traces contain about it: where fork() was called, and the Python
-// lines at that moment.
+// lines at that moment. Removes what the traces disprove.
 model::Model with_traced_forks(const model::Model& seen, const model::Model& traced) {
   model::Model model = seen;
-  for (model::Fork& fork : model.forks) {
+  for (model::ForkId id = 0; id < model.forks.size(); ++id) {
+    model::Fork& fork = model.forks[id];
     if (!fork.child) continue;
     const auto same = std::ranges::find_if(traced.forks, [&](const model::Fork& one) {
       return one.child && is_same(traced.processes[*one.child], model.processes[*fork.child]) &&
              is_same(traced.processes[one.process], model.processes[fork.process]);
     });
     if (same == traced.forks.end()) continue;
+    if (!same->is_inferred) remove_disproved(model, id, *same, traced);
     if (!fork.stack.known()) fork.stack = same->stack;
     if (same->python && *same->python < traced.python.size()) {
       fork.python = model.python.size();

@@ -160,6 +160,16 @@ TEST(PythonLockOrphaned, RecognisesAPyMutexByItsKind) {
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].cause, Certainty::kLikely) << "the lock does not name its owner";
   EXPECT_TRUE(says("does not record its holder"));
+  EXPECT_TRUE(says("Probably another thread of"));
+  EXPECT_NE(findings[0].summary.find("the lock was probably held by another thread"), std::string::npos);
+  fork.held[held].may_have_been_free = true;
+  findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].cause, Certainty::kPossible) << "perhaps the child took the lock itself";
+  EXPECT_TRUE(says("the lock is free now"));
+  EXPECT_FALSE(says("At the fork the lock was held"));
+  EXPECT_NE(findings[0].summary.find("perhaps another thread held it"), std::string::npos) << findings[0].summary;
+  EXPECT_FALSE(findings[0].culprit.holder);
 }
 
 // A stack of a stripped interpreter has no frame with the name _PyEval_EvalFrameDefault. In such a stack, the lines of

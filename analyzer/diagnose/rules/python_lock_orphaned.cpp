@@ -54,32 +54,70 @@ std::string head(const Evidence& evidence, const model::Touch& touch, const Call
                         : fmt::format("{} waits in vain{}, until its time limit is over", child, wait);
 }
 
+// Says which thread may have held the lock. The lock does not record its holder, and no shim has seen who took it.
+void tell_doubt(const Evidence& evidence, const model::Touch& touch, const locks::Orphan& orphan, Finding& finding) {
+  const model::Fork& fork = evidence.fork(touch);
+  const std::string parent = words::parent(evidence.process(fork.process));
+  const std::string at = words::at(" at ", fork.stack);
+  add_sentence(finding, "The lock is taken. A lock of Python does not record its holder.");
+  if (finding.cause == Certainty::kPossible) {
+    add_sentence(finding, fmt::format("In {} the lock is free now. Perhaps another thread held it at the fork{}: then "
+                                      "fork() copied the lock in its locked state, and in the child nobody is left to "
+                                      "release it. Or a thread of the child has taken it since.",
+                                      parent, at));
+  } else {
+    add_sentence(finding, fmt::format("Probably another thread of {} held it at the fork{}: then fork() copied the "
+                                      "lock in its locked state, and in the child nobody is left to release it. It is "
+                                      "less likely that the forking thread held it, or that a thread of the child has "
+                                      "taken it since.",
+                                      parent, at));
+  }
+  if (orphan.lock.kind == model::LockKind::kSemaphore)
+    add_sentence(finding, "Under `forksight run` the shim records which thread holds such a lock at a fork.");
+}
+
+// Returns text such as "the lock was held by thread 4240 "loader" when process 4242 forked at train.py:50".
+std::string tell_cause(const Evidence& evidence, const model::Touch& touch, const locks::Orphan& orphan,
+                       Certainty cause, const model::Stack* at_fork) {
+  const model::Fork& fork = evidence.fork(touch);
+  const std::string when = fmt::format("when {} forked{}", words::parent(evidence.process(fork.process)),
+                                       words::at(" at ", fork.stack));
+  if (cause == Certainty::kPossible)
+    return fmt::format("the lock is taken; perhaps another thread held it {}, or the child took it itself", when);
+  const char* const how = cause == Certainty::kLikely ? "probably " : "";
+  return fmt::format("the lock was {}held by {} {}", how, tell_holder(orphan.holder, at_fork), when);
+}
+
 void tell_chain(const Evidence& evidence, const model::Touch& touch, const locks::Orphan& orphan, const CallEnd& end,
                 const model::Stack* at_fork, Finding& finding) {
   const model::Fork& fork = evidence.fork(touch);
   add_sentence(finding,
                fmt::format("Thread {} of {} waits{}.", touch.tid, evidence.name(touch.process), tell_wait(touch)));
   if (end.outcome == Outcome::kHang) add_sentence(finding, describe_liveness(evidence.process(touch.process)));
-  std::string doing;
-  if (at_fork != nullptr) {
-    const std::string operation = python::operation(*at_fork);
-    doing = fmt::format(", which was then at {}{}", python::place(*at_fork),
-                        operation.empty() ? operation : fmt::format(" in {}", operation));
+  if (finding.cause == Certainty::kProven) {
+    std::string doing;
+    if (at_fork != nullptr) {
+      const std::string operation = python::operation(*at_fork);
+      doing = fmt::format(", which was then at {}{}", python::place(*at_fork),
+                          operation.empty() ? operation : fmt::format(" in {}", operation));
+    }
+    add_sentence(finding,
+                 fmt::format("At the fork{} the lock was held by {} of {}{}.", words::at(" at ", fork.stack),
+                             words::thread(orphan.holder), words::parent(evidence.process(fork.process)), doing));
+    // The shim does not see locks of the kind kPython. If the holder of such a lock is known, the lock is an RLock,
+    // because an RLock records its owner.
+    const bool names_owner = orphan.lock.kind == model::LockKind::kPython && orphan.holder.tid != 0;
+    add_sentence(
+        finding,
+        fmt::format(
+            "fork() copied the lock in its locked state, but copied only the thread that called fork(): in the "
+            "child nobody is left to release it. {}",
+            names_owner
+                ? "The lock itself, an RLock, names that thread as its owner."
+                : "A lock of Python does not record its holder, so the lock cannot notice that its holder is gone."));
+  } else {
+    tell_doubt(evidence, touch, orphan, finding);
   }
-  add_sentence(finding,
-               fmt::format("At the fork{} the lock was held by {} of {}{}.", words::at(" at ", fork.stack),
-                           words::thread(orphan.holder), words::parent(evidence.process(fork.process)), doing));
-  // The shim does not see locks of the kind kPython. If the holder of such a lock is known, the lock is an RLock,
-  // because an RLock records its owner.
-  const bool names_owner = orphan.lock.kind == model::LockKind::kPython && orphan.holder.tid != 0;
-  add_sentence(
-      finding,
-      fmt::format(
-          "fork() copied the lock in its locked state, but only the thread that called it: in the "
-          "child nobody is left to release it. {}",
-          names_owner
-              ? "The lock itself, an RLock, names that thread as its owner."
-              : "A lock of Python does not record its holder, so the lock cannot notice that its holder is gone."));
   if (end.outcome == Outcome::kHang && evidence.process(touch.process).liveness == model::Liveness::kDeadButForSignal)
     add_sentence(finding,
                  "A signal handler of Python may end the wait by an exception, as Ctrl-C does, but no handler releases "
@@ -170,8 +208,7 @@ void python_lock_orphaned(const Evidence& evidence, FindingList& findings) {
     if (end->outcome == Outcome::kHang && !is_proven_dead(child)) {
       *end = {Certainty::kLikely, Outcome::kMayHang};
     }
-    const model::Fork& fork = evidence.fork(touch);
-    const model::Stack* const at_fork = python::find_at_fork(model, fork, orphan->holder);
+    const model::Stack* const at_fork = python::find_at_fork(model, evidence.fork(touch), orphan->holder);
     Finding finding = evidence.begin_finding("python-lock-orphaned", touch);
     finding.harm = end->harm;
     finding.cause = evidence.find_cause(touch);
@@ -180,16 +217,19 @@ void python_lock_orphaned(const Evidence& evidence, FindingList& findings) {
     finding.culprit.name =
         fmt::format("a lock of Python ({}at {:#x})",
                     orphan->lock.kind == model::LockKind::kSemaphore ? "semaphore " : "", orphan->lock.address);
-    if (at_fork != nullptr) {
+    if (finding.cause == Certainty::kPossible) finding.culprit.holder.reset();
+    if (at_fork != nullptr && finding.culprit.holder) {
       finding.culprit.stack = *at_fork;
       finding.culprit.is_at_fork = true;
       finding.culprit.holder->start_routine = python::start_function(*at_fork);
       finding.culprit.holder->library.clear();
     }
-    finding.summary = fmt::format("{}: the lock was held by {} when {} forked{}", head(evidence, touch, *end),
-                                  tell_holder(orphan->holder, at_fork), words::parent(evidence.process(fork.process)),
-                                  words::at(" at ", fork.stack));
+    finding.summary = fmt::format("{}: {}", head(evidence, touch, *end),
+                                  tell_cause(evidence, touch, *orphan, finding.cause, at_fork));
     tell_chain(evidence, touch, *orphan, *end, at_fork, finding);
+    if (finding.cause == Certainty::kPossible)
+      finding.fixes.push_back({"Look whether the child took the lock itself. A thread that takes a threading.Lock twice "
+                               "waits for itself; a threading.RLock lets it."});
     add_fixes(touch, orphan->lock, finding);
     findings.push_back(std::move(finding));
   }

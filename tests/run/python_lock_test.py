@@ -1,0 +1,121 @@
+"""python_lock_test.py FORKSIGHT: a forked child of a Python program waits for a lock that it took itself. The parent has
+another thread, which never touches the lock. A lock of Python does not record its holder, so forksight must not state
+that the other thread held it."""
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+FORKSIGHT = sys.argv.pop()
+LIMIT_S = 100
+IS_SEEN_BY_SHIM = sys.version_info < (3, 13)  # up to CPython 3.12 a lock is a semaphore
+START = """
+import os, sys, threading, time
+lock = threading.Lock()
+threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
+"""
+# The child takes the lock twice.
+TAKES_TWICE = START + """
+child = os.fork()
+if child == 0:
+    lock.acquire()
+    lock.acquire()
+os.waitpid(child, 0)
+"""
+# Two threads of the child take two locks in opposite order.
+OPPOSITE = START + """
+other, both = threading.Lock(), threading.Barrier(2)
+def take(first, second):
+    with first:
+        both.wait()
+        second.acquire()
+child = os.fork()
+if child == 0:
+    threading.Thread(target=take, args=(other, lock)).start()
+    take(lock, other)
+os.waitpid(child, 0)
+"""
+# The thread that forks holds the lock.
+FORKS_WITH_LOCK = START + """
+with lock:
+    child = os.fork()
+    if child == 0:
+        lock.acquire()
+    os.waitpid(child, 0)
+"""
+# Another thread holds the lock at the fork, and for ever.
+IS_ORPHANED = START + """
+is_held = threading.Event()
+def hold():
+    with lock:
+        is_held.set()
+        time.sleep(1000)
+threading.Thread(target=hold, daemon=True).start()
+is_held.wait()
+child = os.fork()
+if child == 0:
+    lock.acquire()
+os.waitpid(child, 0)
+"""
+
+
+class PythonLocks(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="forksight-python-lock-")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def run_until_hang(self, script):
+        """Returns what `forksight run` reports about the script."""
+        done = subprocess.run([FORKSIGHT, "run", "--hang-after", "0.3", "--on-hang", "kill", "--kill-on", "likely", "--out", "out", "--",
+                               sys.executable, "-c", script], cwd=self.folder, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        self.assertEqual(done.returncode, 137, done.stderr)
+        return " ".join(done.stderr.split())
+
+    def test_run_does_not_blame_a_lost_thread_that_did_not_hold_the_lock(self):
+        for name, script in (("twice", TAKES_TWICE), ("opposite", OPPOSITE), ("forks", FORKS_WITH_LOCK)):
+            with self.subTest(name):
+                said = self.run_until_hang(script)
+                self.assertNotIn("python-lock-orphaned" if IS_SEEN_BY_SHIM else "the lock was held", said)
+                self.assertIn("HANG", said)
+
+    def test_run_names_the_thread_that_held_the_lock(self):
+        said = self.run_until_hang(IS_ORPHANED)
+        if IS_SEEN_BY_SHIM:
+            self.assertIn("CERTAIN HANG: python-lock-orphaned", said)
+            self.assertRegex(said, r"the lock was held by thread \d+")
+        else:
+            self.assertIn("the lock was probably held by another thread", said)
+
+    def ask_why(self, script):
+        """Starts the script without the shim. Returns what `forksight why` says about it when its child hangs."""
+        with subprocess.Popen([sys.executable, "-c", script], process_group=0) as program:
+            try:
+                until = time.monotonic() + LIMIT_S
+                while time.monotonic() < until:
+                    done = subprocess.run([FORKSIGHT, "why", str(program.pid)], capture_output=True, text=True, timeout=LIMIT_S, check=False)
+                    if done.returncode == 1:
+                        return " ".join(done.stdout.split())
+                    time.sleep(0.1)
+                self.fail(f"`why` reports no hang: {done.stdout}{done.stderr}")
+            finally:
+                os.killpg(program.pid, 9)
+
+    def test_why_says_that_the_child_may_have_taken_the_lock_itself(self):
+        said = self.ask_why(TAKES_TWICE)
+        self.assertIn("possible cause: python-lock-orphaned", said)
+        self.assertIn("perhaps another thread held it", said)
+        self.assertIn("Look whether the child took the lock itself", said)
+        self.assertNotIn("the lock was held", said)
+
+    def test_why_names_another_thread_as_the_likely_holder(self):
+        said = self.ask_why(IS_ORPHANED)
+        self.assertIn("likely cause: python-lock-orphaned", said)
+        self.assertIn("the lock was probably held by another thread", said)
+
+
+if __name__ == "__main__":
+    unittest.main()
