@@ -53,18 +53,22 @@ struct Waker {
   std::string via;       // "mutex", "join", "GIL", "wait4", "pipe", "socket", "flock" ...
 };
 
-// Two values of Waker::via. A waker with one of them could end the wait, although the thread does not wait for it.
+// Three values of Waker::via. A waker with one of them could end the wait, although the thread does not wait for it.
 // While such a waker can run, the wait is not proven to last. But such a waker is not the cause of the wait. It is also
 // no member of a ring of processes that wait for each other.
 inline constexpr const char* kViaShutdown = "shutdown";  // the waker has the waiting thread's own end of the socket
 // the waker could take a descriptor out of the queue of a socket
 inline constexpr const char* kViaReceiving = "SCM_RIGHTS";
+// the waker has the thread's epoll instance, and could let it watch another file
+inline constexpr const char* kViaEpoll = "epoll";
 
 // Waker::via of the process that holds a lock of Python's multiprocessing. The counts in the Python objects of the
 // processes show who holds the lock.
 inline constexpr const char* kViaSemaphoreLock = "semaphore lock";
 
-inline bool is_waited_for(const std::string& via) { return via != kViaShutdown && via != kViaReceiving; }
+inline bool is_waited_for(const std::string& via) {
+  return via != kViaShutdown && via != kViaReceiving && via != kViaEpoll;
+}
 
 enum class EnderKind {
   // A process that has the other end of the pipe or socket, or that has the lock or the memory. Or a process for whose

@@ -121,4 +121,26 @@ bool has_memory_groups_of_version_1() {
   return !own || is_in_memory_group_of_version_1(own.text);
 }
 
+std::set<std::uint64_t> parse_autofs_pipes(std::string_view mounts) {
+  constexpr std::string_view kField = "pipe_ino=";
+  std::set<std::uint64_t> pipes;
+  while (!mounts.empty()) {
+    const std::string_view line = mounts.substr(0, mounts.find('\n'));
+    mounts.remove_prefix(std::min(mounts.size(), line.size() + 1));
+    // The file system's type follows " - ", and its options end the line.
+    const auto end = line.find(" - autofs ");
+    const auto at = end == std::string_view::npos ? end : line.find(kField, end);
+    if (at == std::string_view::npos) continue;
+    const std::string_view number = line.substr(at + kField.size());
+    const auto inode = parse_decimal(number.substr(0, number.find_first_not_of("0123456789")));
+    if (inode && *inode > 0) pipes.insert(static_cast<std::uint64_t>(*inode));
+  }
+  return pipes;
+}
+
+std::set<std::uint64_t> find_autofs_pipes() {
+  constexpr std::size_t kMaxMounts = 16U << 20U;
+  return parse_autofs_pipes(read_file("/proc/self/mountinfo", kMaxMounts).text);
+}
+
 }  // namespace forksight::proc

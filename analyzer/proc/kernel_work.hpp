@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string_view>
 
 #include "proc/descriptors.hpp"
@@ -45,5 +46,12 @@ bool has_memory_groups_of_version_1();
 bool lists_memory_groups_of_version_1(std::string_view cgroups);
 // `cgroup`: the text of /proc/PID/cgroup of any process. Pure.
 bool is_in_memory_group_of_version_1(std::string_view cgroup);
+
+// Returns the inodes of the pipes into which the kernel writes for an automounter. automount(8) gives the writing end of
+// a pipe to the kernel (the option fd= of the file system autofs), and no descriptor shows this end. Knows the mounts of
+// the own mount namespace.
+std::set<std::uint64_t> find_autofs_pipes();
+// `mounts`: the text of /proc/PID/mountinfo (proc(5)). Pure.
+std::set<std::uint64_t> parse_autofs_pipes(std::string_view mounts);
 
 }  // namespace forksight::proc

@@ -91,6 +91,10 @@ Descriptors read_epoll(const ThreadSample& thread) {
 
 }  // namespace
 
+bool is_epoll_wait(const Syscall& call) {
+  return call.number == SYS_epoll_wait || call.number == SYS_epoll_pwait || call.number == SYS_epoll_pwait2;
+}
+
 Descriptors read_poll_set(const ThreadSample& thread) {
   switch (thread.call.number) {
     case SYS_poll:

@@ -14,4 +14,7 @@ namespace forksight::proc {
 // epoll instance watches.
 std::optional<std::vector<std::int32_t>> read_poll_set(const ThreadSample& thread);
 
+// True for epoll_wait() and its variants. Pure.
+bool is_epoll_wait(const Syscall& call);
+
 }  // namespace forksight::proc

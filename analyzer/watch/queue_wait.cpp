@@ -119,8 +119,8 @@ std::string describe_role(const snapshot& queue, const Role& role, std::uint32_t
 
 }  // namespace
 
-std::string describe_queue_wait(proc::DescriptorTables& tables, std::int32_t pid, std::int32_t tid,
-                                std::uint64_t word) {
+std::string describe_queue_wait(const files::Reader& /*reader*/, proc::DescriptorTables& tables, std::int32_t pid,
+                                std::int32_t tid, std::uint64_t word) {
   const std::vector<proc::Mapping> mappings = proc::read_mappings(tid);
   const proc::Mapping* const mapping = proc::find_mapping(mappings, word);
   if (mapping == nullptr || !mapping->shared || !ipc::is_queue_file(mapping->path)) return {};

@@ -6,12 +6,14 @@
 #include <cstdint>
 #include <string>
 
+#include "files/reader.hpp"
 #include "proc/descriptor_tables.hpp"
 
 namespace forksight::watch {
 
 // Returns a text such as "a free buffer of queue 3f2a81c0, 5 queued, 4 held by process 812 \"worker\" (alive, state T)
 // for 41.0 s; received by ...". Returns "" if the word is not part of a queue, or if the queue cannot be read.
-std::string describe_queue_wait(proc::DescriptorTables& tables, std::int32_t pid, std::int32_t tid, std::uint64_t word);
+std::string describe_queue_wait(const files::Reader& reader, proc::DescriptorTables& tables, std::int32_t pid,
+                                std::int32_t tid, std::uint64_t word);
 
 }  // namespace forksight::watch

@@ -44,11 +44,12 @@ std::string name_processes(const std::set<std::int32_t>& pids) {
   return text;
 }
 
-std::string describe_futex(proc::DescriptorTables& tables, std::int32_t pid, const proc::ThreadSample& thread,
-                           const WaitFacts& facts) {
+std::string describe_futex(const files::Reader& reader, proc::DescriptorTables& tables, std::int32_t pid,
+                           const proc::ThreadSample& thread, const WaitFacts& facts) {
   const proc::FutexWord& word = facts.word;
   const bool is_join = word.use == model::FutexUse::kJoin;
-  if (word.use == model::FutexUse::kUnknown) return describe_queue_wait(tables, pid, thread.tid, thread.call.args[0]);
+  if (word.use == model::FutexUse::kUnknown)
+    return describe_queue_wait(reader, tables, pid, thread.tid, thread.call.args[0]);
   if (is_join) return fmt::format("the end of thread {}", word.owner);
   if (word.use == model::FutexUse::kGil) return fmt::format("Python's GIL, which thread {} has", word.owner);
   const char* const kind = word.use == model::FutexUse::kMutex ? "mutex" : "rwlock";
@@ -227,12 +228,12 @@ std::string describe_call(const proc::ThreadSample& thread) {
   return name != nullptr ? fmt::format("in {}", name) : fmt::format("in system call {}", thread.call.number);
 }
 
-std::string describe_target(const files::Reader& reader, proc::DescriptorTables& tables, std::int32_t pid, const proc::ThreadSample& thread,
-                            const WaitFacts& facts) {
+std::string describe_target(const files::Reader& reader, proc::DescriptorTables& tables, std::int32_t pid,
+                            const proc::ThreadSample& thread, const WaitFacts& facts) {
   if (thread.ended() || thread.call.running || !thread.call.in_syscall) return {};
   if (proc::is_poll(thread.call)) return describe_polled(thread);
   switch (thread.call.number) {
-    case SYS_futex: return describe_futex(tables, pid, thread, facts);
+    case SYS_futex: return describe_futex(reader, tables, pid, thread, facts);
     case SYS_semop:
     case SYS_semtimedop: return describe_semaphore(thread);
     case SYS_msgrcv:

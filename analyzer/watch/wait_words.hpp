@@ -17,7 +17,7 @@ std::string describe_call(const proc::ThreadSample& thread);
 
 // Returns words such as "the mutex at 0x55d0c0, which thread 12 holds"; "" if only the call is known. Only reads the
 // process. `facts`: what was looked up about a futex.
-std::string describe_target(const files::Reader& reader, proc::DescriptorTables& tables, std::int32_t pid, const proc::ThreadSample& thread,
-                            const WaitFacts& facts);
+std::string describe_target(const files::Reader& reader, proc::DescriptorTables& tables, std::int32_t pid,
+                            const proc::ThreadSample& thread, const WaitFacts& facts);
 
 }  // namespace forksight::watch

@@ -119,6 +119,7 @@ void WakerFinder::begin_look() {
   may_use_ring_ = {};
   may_write_to_eventfd_ = {};
   has_memory_groups_.reset();
+  autofs_pipes_.reset();
   objects_.clear();
   polled_ = 0;
 }
@@ -234,8 +235,30 @@ Answer WakerFinder::find_polled(std::int32_t pid, const proc::ThreadSample& thre
     }
     if (facts.wakers.size() > files::kMaxPolledDescriptors) return Answer::kUnknown;
   }
+  const Answer of_instance =
+      proc::is_epoll_wait(thread.call) ? find_changers(pid, thread.tid, proc::as_int(thread.call.args[0]), facts)
+                                       : Answer::kKnown;
   facts.object.clear();
-  return of_all;
+  return of_instance == Answer::kKnown ? of_all : of_instance;
+}
+
+// A process that has the same epoll instance may let it watch another file (epoll_ctl()), which may be ready.
+Answer WakerFinder::find_changers(std::int32_t pid, std::int32_t tid, std::int32_t epoll, WaitFacts& facts) {
+  const std::string& name = object_of(tid, epoll).name;
+  if (!has_scanned(name)) return Answer::kNeedsScan;
+  if (lacks_holders()) return Answer::kUnknown;
+  const std::vector<proc::Holder>& holders = holders_[name];
+  polled_ += holders.size();
+  if (polled_ > files::kMaxPolledDescriptors) return Answer::kUnknown;
+  std::set<std::int32_t> known;
+  for (const proc::Holder& holder : holders) {
+    if (known.contains(holder.pid)) continue;
+    const bool is_own = holder.pid == pid && holder.fd == epoll;
+    if (!is_own && !proc::is_same_file(tid, epoll, holder.tid, holder.fd).value_or(true)) continue;
+    known.insert(holder.pid);
+    facts.wakers.push_back({holder.pid, model::kViaEpoll, 0, holder.fd});
+  }
+  return Answer::kKnown;
 }
 
 bool WakerFinder::may_kernel_end_wait(const Tree& tree, const std::vector<proc::Holder>& holders, bool of_eventfd) {
@@ -297,6 +320,10 @@ Answer WakerFinder::find_other_ends(std::int32_t pid, std::int32_t tid, std::int
     if (*has_memory_groups_) return Answer::kNotProvable;
   }
   if (thorough && may_kernel_end_wait(tree, holders, is_eventfd)) return Answer::kUnknown;
+  if (thorough && reads && object.kind == proc::ObjectKind::kPipe) {
+    if (!autofs_pipes_) autofs_pipes_ = proc::find_autofs_pipes();
+    if (autofs_pipes_->contains(object.inode)) return Answer::kNotProvable;
+  }
   add_receivers(facts);
   return has_any ? Answer::kKnown : Answer::kUnknown;
 }

@@ -84,6 +84,8 @@ class WakerFinder {
   // kernel to do (proc/kernel_work.hpp). `of_eventfd`: the thread waits for an eventfd. The answers are kept for one
   // look.
   bool may_kernel_end_wait(const Tree& tree, const std::vector<proc::Holder>& holders, bool of_eventfd);
+  // Adds the processes that have the epoll instance `epoll`, for which thread `tid` waits.
+  Answer find_changers(std::int32_t pid, std::int32_t tid, std::int32_t epoll, WaitFacts& facts);
   Answer find_armers(std::int32_t tid, std::int32_t fd, const proc::Object& timer, WaitFacts& facts);
   void add_receivers(WaitFacts& facts) const;
   // Counts the wakers of a wait. Returns `answer`, or kUnknown without wakers if they are too many.
@@ -129,6 +131,7 @@ class WakerFinder {
   KernelWork may_use_ring_;
   KernelWork may_write_to_eventfd_;
   std::optional<bool> has_memory_groups_;                                  // has_memory_groups_of_version_1()
+  std::optional<std::set<std::uint64_t>> autofs_pipes_;                    // find_autofs_pipes()
   std::map<std::pair<std::int32_t, std::int32_t>, proc::Object> objects_;  // by thread and descriptor
   std::size_t counted_ = 0;                                                // wakers that the present pass has found
   bool has_too_many_ = false;

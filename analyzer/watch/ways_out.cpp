@@ -20,8 +20,15 @@ constexpr std::size_t kMostNamedSignals = 4;
 constexpr std::uint64_t bit_of(int signal) { return std::uint64_t{1} << static_cast<unsigned>(signal - 1); }
 
 // A thread causes these signals by its own actions. So a sleeping thread causes none of them.
-constexpr std::uint64_t kFaults = bit_of(SIGSEGV) | bit_of(SIGBUS) | bit_of(SIGILL) | bit_of(SIGFPE) | bit_of(SIGTRAP) |
-                                  bit_of(SIGSYS) | bit_of(SIGABRT);
+constexpr std::uint64_t kFaults =
+    bit_of(SIGSEGV) | bit_of(SIGBUS) | bit_of(SIGILL) | bit_of(SIGFPE) | bit_of(SIGTRAP) | bit_of(SIGSYS);
+
+// Returns the signals whose handlers let no thread go on, because a sleeping thread does not cause them. SIGABRT is one
+// of them if the program also handles SIGSEGV: then the handler is one for crashes, such as Python's faulthandler, and
+// ends the process. A handler of SIGABRT alone may belong to a watchdog.
+std::uint64_t faults_among(std::uint64_t caught) {
+  return kFaults | ((caught & bit_of(SIGSEGV)) != 0 ? bit_of(SIGABRT) : 0);
+}
 
 // Finds the control group that somebody froze: the group of this path, or the nearest group above it. "": there is no
 // such group. `root`: the folder at which the hierarchy is mounted. A group counts as frozen if the text of its `file`
@@ -38,15 +45,16 @@ std::string find_frozen_group(const std::string& root, std::string_view path, co
 }  // namespace
 
 std::uint64_t find_caught(const proc::Status& status, bool has_libc) {
-  return status.caught & ~status.blocked & ~kFaults & ~(has_libc ? kReservedSignals : 0);
+  return status.caught & ~status.blocked & ~faults_among(status.caught) & ~(has_libc ? kReservedSignals : 0);
 }
 
 Handlers find_handlers(const ProcessEvidence& evidence) {
-  std::uint64_t known = kFaults | evidence.own_signals;
+  std::uint64_t known = evidence.own_signals;
   if (evidence.has_libc) known |= kReservedSignals;
   Handlers handlers;
   for (const proc::ThreadSample& thread : evidence.second.threads) {
-    if (!thread.ended()) handlers.ways_out |= thread.status.caught & ~thread.status.blocked & ~known;
+    const std::uint64_t caught = thread.status.caught;
+    if (!thread.ended()) handlers.ways_out |= caught & ~thread.status.blocked & ~known & ~faults_among(caught);
   }
   const bool has_ctrl_c = evidence.has_python_interrupt && (handlers.ways_out & bit_of(SIGINT)) != 0;
   if (has_ctrl_c) {

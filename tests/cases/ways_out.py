@@ -163,6 +163,8 @@ def programs(ways_out, no_libc):
         ("sem_in_handler", [ways_out, "sem_in_handler"], signal.SIGTERM, "a handler of SIGTERM"),
         ("prefork", [ways_out, "prefork"], signal.SIGTERM, "a handler of SIGTERM"),
         ("alarm_in_read", [ways_out, "alarm_in_read"], None, "in read: pipe:"),
+        ("watchdog_aborts", [ways_out, "watchdog_aborts"], None, "in read: pipe:"),
+        ("epoll_changed", [ways_out, "epoll_changed"], None, "in epoll_wait"),
         ("child_has_alarm", [ways_out, "child_has_alarm"], None, "in read: pipe:"),
         ("descriptor_on_its_way", [ways_out, "descriptor_on_its_way"], None, "thread"),
         ("lock_on_its_way", [ways_out, "lock_on_its_way"], None, "in flock: "),

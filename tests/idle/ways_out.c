@@ -101,6 +101,19 @@ static int alarm_in_read(void) {
   return read_pipe() < 0 && errno == EINTR ? kWell : kBroken;
 }
 
+/* A watchdog sends SIGABRT. The program has no handler of SIGSEGV, so its handler of SIGABRT is not one for crashes. */
+static int watchdog_aborts(void) {
+  struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGABRT};
+  const struct itimerspec when = {.it_value = {.tv_sec = 4 * longer}};
+  timer_t watchdog;
+  make_pipe();
+  handle(SIGABRT, ignore);
+  if (timer_create(CLOCK_MONOTONIC, &event, &watchdog) != 0 || timer_settime(watchdog, 0, &when, NULL) != 0)
+    return kBroken;
+  say_ready();
+  return read_pipe() < 0 && errno == EINTR ? kWell : kBroken;
+}
+
 static int sem_in_handler(void) {
   sem_init(&told, 0, 0);
   handle(SIGTERM, post);
@@ -980,6 +993,26 @@ static int own_epoll(void) {
   return kWell;
 }
 
+/* Only this process has the pipe that its epoll instance watches. But its child has the instance, too, and lets it watch
+ * another pipe, which has a byte. */
+static int epoll_changed(void) {
+  const int poller = epoll_create1(EPOLL_CLOEXEC);
+  const pid_t child = fork();
+  if (child == 0) {
+    sleep(4 * longer);
+    make_pipe();
+    if (write(ends[1], "x", 1) != 1) _exit(kBroken);
+    add_to(poller, ends[0]);
+    sleep(2);
+    _exit(0);
+  }
+  make_pipe();
+  add_to(poller, ends[0]);
+  say_ready();
+  wait_for_event(poller);
+  return kWell;
+}
+
 static void* lock_once(void* unused) {
   pthread_mutex_lock(&mutex);
   pthread_mutex_unlock(&mutex);
@@ -1040,6 +1073,8 @@ static const struct {
 } kModes[] = {
     {"self_pipe", self_pipe},
     {"alarm_in_read", alarm_in_read},
+    {"watchdog_aborts", watchdog_aborts},
+    {"epoll_changed", epoll_changed},
     {"sem_in_handler", sem_in_handler},
     {"prefork", prefork},
     {"child_has_alarm", child_has_alarm},

@@ -72,6 +72,17 @@ TEST(KernelWork, AnIoUringIsSeenByItsDescriptorAndByItsMapping) {
   EXPECT_FALSE(uses_ring());
 }
 
+TEST(KernelWork, AutomountersGiveThePipesOfTheirMountsToTheKernel) {
+  EXPECT_EQ(parse_autofs_pipes("24 1 0:22 / /proc rw shared:5 - proc proc rw\n"
+                               "31 24 0:27 / /proc/sys rw shared:9 - autofs systemd-1 "
+                               "rw,fd=29,pgrp=1,timeout=0,minproto=5,maxproto=5,direct,pipe_ino=13574\n"
+                               "40 1 0:44 / /a\\040-\\040autofs\\040pipe_ino=7 rw - tmpfs pipe_ino=8 rw\n"
+                               "41 1 0:45 / /net rw - autofs /etc/auto.net rw,fd=4,pipe_ino=99,direct\n"
+                               "42 1 0:46 / /b rw - autofs broken rw,pipe_ino=\n"),
+            (std::set<std::uint64_t>{13574, 99}));
+  EXPECT_TRUE(parse_autofs_pipes("").empty());
+}
+
 // A machine that runs this test seldom has such devices. So the test passes only the names of their files.
 TEST(KernelWork, VirtualMachinesAndPassedDevicesMayWriteToAnEventfd) {
   for (const char* link :

@@ -23,6 +23,16 @@ TEST(WaysOut, FindsTheFilesOfTheFreezer) {
   EXPECT_FALSE(is_frozen_text("populated 1\nfrozen 0\n"));
 }
 
+TEST(WaysOut, AHandlerOfSigabrtCountsUnlessTheProgramHandlesCrashes) {
+  proc::Status status;
+  status.caught = signal_bit(SIGABRT);
+  EXPECT_EQ(find_caught(status, true), signal_bit(SIGABRT)) << "a watchdog may send it";
+  status.caught |= signal_bit(SIGSEGV) | signal_bit(SIGBUS);
+  EXPECT_EQ(find_caught(status, true), 0U) << "Python's faulthandler, for example";
+  status.caught |= signal_bit(SIGTERM);
+  EXPECT_EQ(find_caught(status, true), signal_bit(SIGTERM));
+}
+
 TEST(WaysOut, NamesSignals) {
   EXPECT_EQ(name_signals(signal_bit(SIGTERM)), "SIGTERM");
   EXPECT_EQ(name_signals(signal_bit(SIGHUP) | signal_bit(SIGTERM)), "SIGHUP and SIGTERM");
