@@ -130,6 +130,10 @@ constexpr std::array kContexts{
             "Let PyTorch use one thread in the child: call torch.set_num_threads(1) there first. In a Pool: "
             "initializer=torch.set_num_threads, initargs=(1,).",
             {Test{"lost-openmp-pool", "python.torch_worker.repaired"}}},
+    Context{Problem::kFullPipe, Mark::kPythonFile, "/multiprocessing/queues.py",
+            "join() in process {} then returns, and exitcode is -9. What the child has not written yet is lost.",
+            "Take all items out of the multiprocessing.Queue (get()) before join(): a child ends only after the items that "
+            "it has put into the queue are read."},
     Context{Problem::kFullPipe, Mark::kPythonFile, "/subprocess.py",
             "Popen.wait() in process {} then returns -9. What the child has not written yet is lost.",
             "Call communicate() instead of Popen.wait(), or subprocess.run(capture_output=True): they read the "

@@ -183,7 +183,7 @@ std::string render_waits(const model::Model& model, const std::vector<model::Pro
   page.paragraph(Style::kBold,
                  is_core ? "What each thread was in:"
                  : is_idle
-                     ? "Not proven to be stuck; as far as forksight can see from outside, each can still be woken:"
+                     ? "Not proven to be stuck. What could end each wait, as far as forksight can see from outside:"
                      : "What each thread waits for, and who could end that:");
   for (std::size_t i = 0; i < processes.size() && i < kMostProcesses; ++i) {
     const model::Process& process = model.processes[processes[i]];

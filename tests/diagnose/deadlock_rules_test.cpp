@@ -208,16 +208,48 @@ TEST(Deadlock, SaysThatATaskWaitsForAnotherTask) {
 
 TEST(Deadlock, SaysHowManyThreadsAreAtABarrier) {
   const std::initializer_list<const char*> at_barrier = {"pthread_barrier_wait libc.so.6", "meet app.c:27"};
-  const auto found = diagnose(model_of(
-      {dead_process(100, {sleeper(100, 100, at_barrier), sleeper(100, 101, at_barrier), in_join(100, 102, 101)})}));
+  const auto diagnose_threads_at = [&](std::uint64_t one, std::uint64_t other) {
+    model::Wait first = sleeper(100, 100, at_barrier);
+    model::Wait second = sleeper(100, 101, at_barrier);
+    first.object = one;
+    second.object = other;
+    return diagnose(model_of({dead_process(100, {first, second, in_join(100, 102, 101)})}));
+  };
+  const auto found = diagnose_threads_at(0x1000, 0x1000);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].summary,
             "process 100 hangs in pthread_barrier_wait() (app.c:27): 2 threads are there, and no thread is left that "
             "could arrive next");
   EXPECT_TRUE(has_fix(found[0], "as many threads as arrive at it"));
+  const auto at_two = diagnose_threads_at(0x1000, 0x2000);
+  ASSERT_EQ(at_two.size(), 1U);
+  EXPECT_FALSE(has_fix(at_two[0], "as many threads as arrive at it")) << "the threads use two barriers in another order";
   const auto beside = diagnose(model_of({dead_process(100, {sleeper(100, 100, at_barrier), in_semaphore(100, 101)})}));
   ASSERT_EQ(beside.size(), 1U);
   EXPECT_FALSE(has_fix(beside[0], "as many threads as arrive at it")) << "the barrier may wait for the other thread";
+}
+
+TEST(Deadlock, KnowsThatATaskOfAPythonExecutorWaitsForAnotherTask) {
+  model::Wait worker = sleeper(100, 101, {});
+  for (const auto& [function, file] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"wait", "/usr/lib/python3.11/threading.py"},
+           {"result", "/usr/lib/python3.11/concurrent/futures/_base.py"},
+           {"node", "/app/tree.py"},
+           {"_worker", "/usr/lib/python3.11/concurrent/futures/thread.py"}}) {
+    model::Frame frame;
+    frame.python = true;
+    frame.function = function;
+    frame.file = file;
+    frame.line = 7;
+    worker.stack.frames.push_back(frame);
+  }
+  const auto found = diagnose(model_of({dead_process(100, {worker})}));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_NE(found[0].summary.find("waits inside of a task for the result of another"), std::string::npos);
+  EXPECT_TRUE(has_fix(found[0], "A task must not wait for a task of its own pool"));
+  EXPECT_TRUE(std::ranges::any_of(found[0].chain, [](const std::string& sentence) {
+    return sentence.find("in the middle of a task (ThreadPoolExecutor)") != std::string::npos;
+  }));
 }
 
 TEST(Deadlock, LeavesWaitsThatHaveAnOwnerToOtherRules) {

@@ -585,11 +585,17 @@ model::Model pool_without_a_task() {
 
 TEST(LostTask, IsReportedIfAllWorkersWaitForTasksAndAThreadForAResult) {
   model::Model model = pool_without_a_task();
+  model.processes[0].has_reaped = true;
   const Finding found = only_finding(model);
   EXPECT_EQ(found.rule, "lost-task");
   EXPECT_EQ(found.harm, Certainty::kProven);
   EXPECT_EQ(found.cause, Certainty::kLikely);
   EXPECT_EQ(found.processes.size(), 2U);
+  // If no worker has ended, the pool may wait for another reason.
+  model.processes[0].has_reaped = false;
+  const Finding doubtful = only_finding(model);
+  EXPECT_EQ(doubtful.cause, Certainty::kPossible);
+  EXPECT_NE(doubtful.summary.find("perhaps the worker that had the task has ended"), std::string::npos);
   // A worker that works on a task has this task, so no task is lost.
   model.processes[1].waits[0].stack = python_lines({{"read", "connection.py"}, {"worker", "pool.py"}});
   EXPECT_EQ(only_finding(model).rule, "pipe-deadlock");

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -53,6 +54,20 @@ bool is_barrier(const model::Wait& wait) {
   return what.find("barrier_wait()") != std::string::npos || what.find("barrier::wait()") != std::string::npos;
 }
 
+// True if all threads that wait at a barrier wait at the same one. Two processes may map a shared barrier at different
+// addresses, which are equal modulo the size of a page.
+bool are_at_one_barrier(const Sleepers& sleepers) {
+  constexpr std::uint64_t kInPage = 4095;
+  const Sleeper* first = nullptr;
+  return std::ranges::all_of(sleepers, [&](const Sleeper& sleeper) {
+    if (!is_barrier(*sleeper.wait)) return true;
+    if (first == nullptr) first = &sleeper;
+    const bool is_same_process = sleeper.process == first->process;
+    const std::uint64_t mask = is_same_process ? ~0ULL : kInPage;
+    return (sleeper.wait->object & mask) == (first->wait->object & mask);
+  });
+}
+
 // True if the thread waits inside of a task that belongs to a promise: std::packaged_task, std::async.
 bool is_in_task(const model::Wait& wait) {
   return std::ranges::any_of(wait.stack.frames, [](const model::Frame& frame) {
@@ -60,6 +75,24 @@ bool is_in_task(const model::Wait& wait) {
            frame.function.find("_Task_state<") != std::string::npos ||
            frame.function.find("_Async_state_impl<") != std::string::npos;
   });
+}
+
+// True if a worker of a Python ThreadPoolExecutor waits for the result of another task.
+bool is_in_python_task(const model::Wait& wait) {
+  const auto is_in = [](const model::Frame& frame, std::string_view file, std::string_view function) {
+    return frame.python && frame.file.ends_with(file) && frame.function.ends_with(function);
+  };
+  const auto& frames = wait.stack.frames;
+  const auto result = std::ranges::find_if(
+      frames, [&](const model::Frame& frame) { return is_in(frame, "/concurrent/futures/_base.py", "result"); });
+  return std::any_of(result, frames.end(), [&](const model::Frame& frame) {
+    return is_in(frame, "/concurrent/futures/thread.py", "_worker");
+  });
+}
+
+// True if the thread waits inside of a task for the result of another task.
+bool is_task_that_waits(const model::Wait& wait) {
+  return (is_future(wait) && is_in_task(wait)) || is_in_python_task(wait);
 }
 
 // What the waits of a finding have in common. This selects the words of the finding.
@@ -74,8 +107,8 @@ WaitPattern find_pattern(const Sleepers& sleepers) {
     return std::ranges::all_of(
         sleepers, [&](const Sleeper& sleeper) { return is_it(*sleeper.wait) || has_owner(*sleeper.wait); });
   };
-  if (has(is_barrier) && all(is_barrier)) return WaitPattern::kBarrier;
-  if (has([](const model::Wait& wait) { return is_future(wait) && is_in_task(wait); })) return WaitPattern::kTask;
+  if (has(is_barrier) && all(is_barrier) && are_at_one_barrier(sleepers)) return WaitPattern::kBarrier;
+  if (has(is_task_that_waits)) return WaitPattern::kTask;
   if (has(is_future) && all(is_future)) return WaitPattern::kPromise;
   return WaitPattern::kPlain;
 }
@@ -272,13 +305,14 @@ void describe_pattern(WaitPattern pattern, const Evidence& evidence, const Sleep
                  "ended, or had arrived before.");
   for (const Sleeper& sleeper : sleepers) {
     const model::Wait& wait = *sleeper.wait;
-    if (pattern == WaitPattern::kTask && is_future(wait) && is_in_task(wait)) {
+    if (pattern == WaitPattern::kTask && is_task_that_waits(wait)) {
       add_sentence(
           finding,
           fmt::format(
-              "Thread {} of {} is in the middle of a task (std::packaged_task, std::async) and waits for the result of "
+              "Thread {} of {} is in the middle of a task ({}) and waits for the result of "
               "another. If these threads are the ones that should run that task, none is left to run it.",
-              wait.tid, evidence.name(sleeper.process)));
+              wait.tid, evidence.name(sleeper.process),
+              is_in_python_task(wait) ? "ThreadPoolExecutor" : "std::packaged_task, std::async"));
     }
   }
   if (pattern == WaitPattern::kPromise)
@@ -347,8 +381,7 @@ std::string summarise(const Evidence& evidence, const std::vector<model::Process
                        words::count(static_cast<std::size_t>(come), "thread is", "threads are"));
   }
   if (pattern == WaitPattern::kTask) {
-    const auto at = std::ranges::find_if(
-        sleepers, [](const Sleeper& one) { return is_future(*one.wait) && is_in_task(*one.wait); });
+    const auto at = std::ranges::find_if(sleepers, [](const Sleeper& one) { return is_task_that_waits(*one.wait); });
     return fmt::format("{} {}: {} waits inside of a task for the result of another{}, and no thread is left to run it",
                        name, state, who(evidence, *at, false), words::at(" at ", at->wait->stack));
   }
@@ -404,7 +437,8 @@ Finding describe(const Evidence& evidence, const std::vector<model::ProcessId>& 
         finding,
         has_lost ? "It is not known who should have woken it: a thread that a fork left behind, a thread that has "
                    "ended, a thread that woke it before the wait began, or nobody."
-                 : "The thread that should have woken it has ended, woke it before the wait began, or never existed.");
+                 : "No thread is left that could wake it. The thread that should have done so has ended, woke it "
+                   "before the wait began, or never existed. Or the program lets it wait until a signal ends it.");
   } else {
     add_sentence(finding,
                  fmt::format("What {} for records no owner, so forksight cannot say which thread should have acted "

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <initializer_list>
 #include <map>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -43,23 +44,25 @@ bool waits_for_task(const model::Process& process) {
   });
 }
 
+// `has_lost_worker`: a child of the process has ended. This child may have been the worker that had the task.
 Finding describe(const Evidence& evidence, model::ProcessId id, const model::Wait& wait,
-                 const std::vector<model::ProcessId>& workers) {
+                 const std::vector<model::ProcessId>& workers, bool has_lost_worker) {
   const model::Process& process = evidence.process(id);
   Finding finding = Evidence::begin_finding("lost-task", id, wait);
   finding.harm = no_signal_can_wake(process) ? Certainty::kProven : Certainty::kLikely;
-  finding.cause = Certainty::kLikely;
+  finding.cause = has_lost_worker ? Certainty::kLikely : Certainty::kPossible;
   finding.outcome = Outcome::kHang;
   if (has_way_out(process)) set_may_be_intended(finding);
   finding.processes.insert(finding.processes.end(), workers.begin(), workers.end());
   finding.culprit.kind = CulpritKind::kProcess;
   finding.culprit.name = "a worker that ended before its task was done";
   finding.summary = fmt::format(
-      "{} {}{} waiting for the result of a task of a multiprocessing.Pool, and {}: the worker that had the task has "
+      "{} {}{} waiting for the result of a task of a multiprocessing.Pool, and {}: {}the worker that had the task has "
       "ended",
       evidence.name(id), hangs(process), words::at(" at ", wait.stack),
       workers.size() == 1 ? "its worker waits for tasks"
-                          : fmt::format("all its {} workers wait for tasks", workers.size()));
+                          : fmt::format("all its {} workers wait for tasks", workers.size()),
+      has_lost_worker ? "" : "perhaps ");
   add_sentence(finding, fmt::format("Thread {} of {} waits{} for the result of a task.", wait.tid, evidence.name(id),
                                     words::at(" at ", wait.stack)));
   for (const model::ProcessId worker : workers) {
@@ -70,6 +73,11 @@ Finding describe(const Evidence& evidence, model::ProcessId id, const model::Wai
   add_sentence(finding,
                "A multiprocessing.Pool starts another worker in the place of one that has ended, and does not notice "
                "that the ended worker had a task.");
+  if (!has_lost_worker) {
+    add_sentence(finding,
+                 "But forksight did not see that a child of this process has ended. Perhaps a thread of the pool that "
+                 "passes on tasks or results waits itself, or has ended: for example in the iterator that imap() got.");
+  }
   finding.fixes.push_back(
       {"Use concurrent.futures.ProcessPoolExecutor: it raises BrokenProcessPool when a worker dies."});
   finding.fixes.push_back(
@@ -84,9 +92,12 @@ Finding describe(const Evidence& evidence, model::ProcessId id, const model::Wai
 void lost_task(const Evidence& evidence, FindingList& findings) {
   const model::Model& model = evidence.model();
   std::map<std::pair<std::string_view, std::int32_t>, std::vector<model::ProcessId>> workers_of;  // by host and pid
+  std::set<std::pair<std::string_view, std::int32_t>> have_lost_child;
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Process& process = model.processes[id];
     if (is_worker(process)) workers_of[{process.host, process.ppid}].push_back(id);
+    if (process.exit_status) have_lost_child.insert({process.host, process.ppid});
+    if (process.has_reaped || !process.zombies.empty()) have_lost_child.insert({process.host, process.pid});
   }
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Process& process = model.processes[id];
@@ -95,7 +106,8 @@ void lost_task(const Evidence& evidence, FindingList& findings) {
     const std::vector<model::ProcessId>& workers = workers_of[{process.host, process.pid}];
     const bool are_idle =
         std::ranges::all_of(workers, [&](model::ProcessId other) { return waits_for_task(model.processes[other]); });
-    if (!workers.empty() && are_idle) findings.push_back(describe(evidence, id, *wait, workers));
+    const bool has_lost_worker = have_lost_child.contains({process.host, process.pid});
+    if (!workers.empty() && are_idle) findings.push_back(describe(evidence, id, *wait, workers, has_lost_worker));
   }
 }
 

@@ -99,9 +99,11 @@ void pipe_deadlock(const Evidence& evidence, FindingList& findings) {
     };
     const auto writer = std::ranges::find_if(cycle, writes);
     const bool is_full = writer != cycle.end();
-    const auto begin = is_full ? writer : std::ranges::find_if(cycle, transfers);
+    auto begin = is_full ? writer : std::ranges::find_if(cycle, transfers);
     const bool polls = begin == cycle.end();  // true: it is not known for which of its descriptors the thread waits
-    if (!polls) std::rotate(cycle.begin(), begin, cycle.end());
+    const auto is_poll = [](const cycles::Link& link) { return link.wait->kind == model::WaitKind::kPoll; };
+    if (polls) begin = std::ranges::find_if(cycle, is_poll);
+    if (begin != cycle.end()) std::rotate(cycle.begin(), begin, cycle.end());
     const cycles::Link& first = cycle.front();
     const cycles::Link& second = cycle[1 % cycle.size()];
     const bool waits_for_end = second.waker->via == "wait4" && cycle.size() == 2;
@@ -137,7 +139,8 @@ void pipe_deadlock(const Evidence& evidence, FindingList& findings) {
                                   "until the other side reads.");
       finding.fixes.push_back(
           {waits_for_end
-               ? "Read all that the child writes before waiting for its end (Python: communicate(), not wait())."
+               ? "Read all that the child writes before waiting for its end (Python: communicate(), not wait(); for a "
+                 "multiprocessing.Queue: get() before join())."
                : "Read while there is still something to write: poll() both directions, or a thread for each."});
       finding.fixes.push_back({"Set O_NONBLOCK on the descriptors, and give up writing for a while on EAGAIN."});
     } else if (cycle.size() == 1) {
@@ -149,6 +152,11 @@ void pipe_deadlock(const Evidence& evidence, FindingList& findings) {
                                         party, party));
       finding.fixes.push_back(
           {fmt::format("Release the lock before waiting for data from another {}, or for its end.", party)});
+    } else if (polls && waits_for_end) {
+      add_sentence(finding, fmt::format("While process {} waits, it neither uses the other end nor closes it. So the "
+                                        "first process gets no bytes, and no end of file.",
+                                        first.waker->pid));
+      finding.fixes.push_back({"Close the other end, or write to it, before waiting for the end of the process."});
     } else {
       add_sentence(finding, fmt::format("Each {} waits until another one of them writes first.",
                                         is_in_one ? "thread" : "process"));

@@ -112,7 +112,7 @@ void self_deadlock(const Evidence& evidence, FindingList& findings) {
                  is_semaphore
                      ? "The lock is not a multiprocessing.RLock: even its holder must wait until it is released."
                      : "The mutex is not recursive: even its owner must wait until it is unlocked, and only the owner "
-                       "could unlock it.");
+                       "may unlock it.");
     if (is_inherited) {
       add_sentence(finding,
                    "The mutex names the id that this thread had in the process that forked: the copy of the thread "

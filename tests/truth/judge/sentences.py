@@ -545,7 +545,7 @@ FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
     (WHO + r" signalled " + OBJECT + r", where a thread of the child waited", Reading.signalled_for_nothing),
     (r'At the fork thread (?P<h>\d+)(?: "[^"]*")? of process (?P<p>\d+) had arrived there and waited for the others', Reading.had_arrived),
     (WHO + r" had tried to unlock " + OBJECT + r", which was refused \(EPERM\) and left it locked", Reading.refused_unlock),
-    (r"In process (?P<p>\d+) that thread still holds it(?:, and is now)?", Reading.has_it_still),
+    (r"In process (?P<p>\d+) that thread holds it now(?:, and is now)?", Reading.has_it_still),
     (r"It was forked from (?:process (?P<p>\d+)|its parent), which had (?P<least>at least )?(?P<n>\d+) more threads?: (?P<l>.+)", Reading.lost_threads),
     (r"The fork or forks that led to this process left behind (?:at least )?(?P<n>\d+) threads?: (?P<l>.+)", Reading.lost_on_the_way),
     (r'It was taken by thread (?P<h>\d+)(?: "[^"]*")?, which ended with it held; nobody can release it any more', Reading.ended_with_it),
@@ -562,7 +562,7 @@ FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
 # judge checks the cause itself.
 PLAIN = tuple(re.compile(text) for text in (
     r"fork\(\)(?: at \S+)? copied the lock in its locked state", r"The holder is known from the lock's own memory", r"A semaphore has no owner",
-    r"The lock does not record which thread that was", r"The lost (?:writer|reader) ", r"What (?:they wait|\d+ of these threads wait|(?:thread|process) .+ waits?) for records no owner", r"The thread that should have woken it",
+    r"The lock does not record which thread that was", r"The lost (?:writer|reader) ", r"What (?:they wait|\d+ of these threads wait|(?:thread|process) .+ waits?) for records no owner", r"No thread is left that could wake it", r"The thread that should have done so", r"Or the program lets it wait", r"While process \d+ waits, it neither uses",
     r"At the fork the lock was held by another thread", r"The child has none of these", r"That thread called fork\(\): ", r"It is not known which lock, condition or future this is", r"Each of them ",
     r"None of (?:these|those|them) ", r"Other threads of the process go on", r"A rwlock does not record who its readers are", r"A rwlock counts its readers", r"A semaphore does not record who took it",
     r"A spinlock does not record which thread locked it", r"A lock of this kind does not record which thread holds it",
