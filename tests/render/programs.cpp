@@ -17,7 +17,8 @@ namespace {
 constexpr std::string_view kLibraries = "/usr/lib/x86_64-linux-gnu/";
 
 // Makes a frame from a text. "work app.c:31" is a line of the program, "main /usr/lib/python3.11/x.py:3" is a line of
-// Python, and "read libc.so.6" is a frame without a line.
+// Python, "<module> /usr/bin/gunicorn:33" is a line of a Python script, and "read libc.so.6" or "read libc.so.6+0x2f40"
+// is a frame without a line.
 model::Frame frame_of(std::string_view text) {
   model::Frame frame;
   const std::size_t space = text.rfind(' ');
@@ -25,15 +26,18 @@ model::Frame frame_of(std::string_view text) {
   frame.function = text.substr(0, space);
   const std::size_t colon = place.rfind(':');
   if (colon == std::string_view::npos) {
-    const bool is_interpreter = place.starts_with("python");
-    frame.module = is_interpreter ? fmt::format("/usr/bin/{}", place) : fmt::format("{}{}", kLibraries, place);
-    frame.offset = 0x2f40;
+    const std::size_t plus = place.rfind("+0x");
+    const std::string_view file = place.substr(0, plus);
+    const bool is_program = file == "python3.11" || file == "uwsgi-core";
+    frame.module = fmt::format("{}{}", is_program ? "/usr/bin/" : kLibraries, file);
+    frame.offset =
+        plus == std::string_view::npos ? 0x2f40 : std::stoull(std::string(place.substr(plus + 1)), nullptr, 16);
     return frame;
   }
   const std::string_view file = place.substr(0, colon);
   frame.file = file.starts_with('/') ? std::string(file) : fmt::format("/src/app/{}", file);
   frame.line = std::stoi(std::string(place.substr(colon + 1)));
-  frame.python = file.ends_with(".py");
+  frame.python = file.ends_with(".py") || file.starts_with("/usr/bin/");
   if (!frame.python) frame.module = "/src/app/app";
   return frame;
 }
@@ -50,11 +54,19 @@ void be_dead(model::Process& process, std::vector<model::Wait> waits) {
   process.waits = std::move(waits);
 }
 
-void be_python(model::Model& model, const char* script) {
+void name_threads(model::Model& model, std::string_view name) {
+  for (model::Thread& thread : model.threads) thread.name = name;
+  for (model::Process& process : model.processes) {
+    for (model::Wait& wait : process.waits) wait.name = name;
+  }
+}
+
+void be_python(model::Model& model, const std::vector<std::string>& command) {
   for (model::Process& process : model.processes) {
     process.exe = "/usr/bin/python3.11";
-    process.cmdline = {"python3", script};
+    process.cmdline = command;
   }
+  name_threads(model, "python3");
 }
 
 void wait_for_child(model::Model& model, const char* via) {
@@ -92,35 +104,23 @@ model::Process process_of(std::int32_t pid, std::vector<model::Wait> waits) {
   return process;
 }
 
-const LockScene kSemaphore{.kind = trace::LockKind::kSemaphore, .memory = semaphore_memory(0)};
-
-Program pool_worker() {
-  Program program{"pool-worker",
-                  "A worker of `multiprocessing.Pool` logs, and the lock of the log is held",
-                  locked(kSemaphore),
-                  {"jobs.py:14", "jobs.py:31"},
-                  "multiprocessing.get_context"};
-  model::Model& model = program.model;
-  be_python(model, "jobs.py");
-  wait_for_child(model, "pipe");
-  model.touches[0].stack = stack_of(
-      {"__new_sem_wait_slow64 libc.so.6", "PyThread_acquire_lock_timed python3.11",
-       "acquire /usr/lib/python3.11/logging/__init__.py:917", "handle /usr/lib/python3.11/logging/__init__.py:976",
-       "convert jobs.py:14", "mapstar /usr/lib/python3.11/multiprocessing/pool.py:48",
-       "worker /usr/lib/python3.11/multiprocessing/pool.py:125",
-       "run /usr/lib/python3.11/multiprocessing/process.py:108",
-       "_launch /usr/lib/python3.11/multiprocessing/popen_fork.py:71",
-       "_repopulate_pool /usr/lib/python3.11/multiprocessing/pool.py:329", "main jobs.py:31", "<module> jobs.py:36",
-       "_PyEval_EvalFrameDefault python3.11", "Py_RunMain python3.11", "__libc_start_main_impl libc.so.6"});
-  model.forks[0].stack =
-      stack_of({"fork libc.so.6", "os_fork python3.11", "_launch /usr/lib/python3.11/multiprocessing/popen_fork.py:66",
-                "_repopulate_pool /usr/lib/python3.11/multiprocessing/pool.py:329", "main jobs.py:31",
-                "<module> jobs.py:36", "Py_RunMain python3.11"});
-  model.forks[0].held[0].acquired_at =
-      stack_of({"PyThread_acquire_lock_timed python3.11", "emit /usr/lib/python3.11/logging/__init__.py:1113",
-                "beat jobs.py:22", "run /usr/lib/python3.11/threading.py:982"});
-  return program;
+void append(model::Stack& stack, const model::Stack& more) {
+  stack.frames.insert(stack.frames.end(), more.frames.begin(), more.frames.end());
 }
+
+// `ways_out`: the handlers that the program has for signals, besides Python's own handler of Ctrl-C.
+void be_dead_but_for_signal(model::Process& process, std::vector<std::string> ways_out) {
+  process.liveness = model::Liveness::kDeadButForSignal;
+  process.ways_out = std::move(ways_out);
+}
+
+// Gives the Python stack that the holder of the lock had at the fork.
+void hold_lock_at(model::Model& model, const model::Stack& stack) {
+  model.forks[0].python = model.python.size();
+  model.python.push_back({{model.threads[model.forks[0].held[0].holder].pointer, stack}});
+}
+
+const LockScene kSemaphore{.kind = trace::LockKind::kSemaphore, .memory = semaphore_memory(0)};
 
 Program data_loader() {
   PoolTrace scene({.workers = 3});
@@ -132,7 +132,7 @@ Program data_loader() {
                   "multiprocessing_context"};
   model::Model& model = program.model;
   be_dead(model.processes[1], {futex_wait(kChild)});
-  be_python(model, "dl2.py");
+  be_python(model, {"python3", "dl2.py"});
   wait_for_child(model, "pipe");
   const std::string_view torch = "/usr/lib/python3/dist-packages/torch/utils/data/";
   model.touches[0].stack = stack_of(
@@ -232,23 +232,6 @@ Program pipe_held_open() {
           {"filter.c:18"}};
 }
 
-Program python_lock() {
-  Program program{"python-lock",
-                  "A child puts into a `queue.Queue` whose lock another thread held",
-                  locked(kSemaphore),
-                  {"worker.py:12", "train.py:50"}};
-  model::Model& model = program.model;
-  be_python(model, "train.py");
-  model.touches[0].stack =
-      stack_of({"__new_sem_wait_slow64 libc.so.6", "PyThread_acquire_lock_timed python3.11",
-                "put /usr/lib/python3.11/queue.py:133", "work worker.py:12", "<module> train.py:51",
-                "Py_RunMain python3.11", "__libc_start_main_impl libc.so.6"});
-  model.forks[0].held[0].acquired_at = stack_of(
-      {"get /usr/lib/python3.11/queue.py:165", "load loader.py:33", "run /usr/lib/python3.11/threading.py:982"});
-  model.forks[0].stack = stack_of({"fork libc.so.6", "os_fork python3.11", "main train.py:50", "<module> train.py:90"});
-  return program;
-}
-
 Program popen_in_child() {
   constexpr std::uint64_t kPopen = trace::bit_of(trace::LibcLock::kPopen);
   LibcTrace scene({"popen", kPopen});
@@ -285,85 +268,217 @@ Program condition_variable() {
   return program;
 }
 
-// Returns a child that waits for a lock of Python. `child`: the frames of the functions that the child has called since
-// the fork, innermost first. `outer`: the frames of the functions that had called fork(). They belong to the framework
-// and to the program.
-Program python_framework(Program program, std::initializer_list<std::string_view> child,
-                         std::initializer_list<std::string_view> outer) {
+// What happened to a child that waits for a lock of Python. The frames are those that forksight shows for programs on
+// Debian 12.
+struct PythonHang {
+  std::vector<std::string> command;                 // {"python3", "jobs.py"}
+  std::initializer_list<std::string_view> child;    // what the child has called since the fork, innermost first
+  std::initializer_list<std::string_view> forking;  // what has called fork(), up to the functions of `outer`
+  std::initializer_list<std::string_view> outer;    // what both the child and the fork have
+  std::initializer_list<std::string_view> holder;   // where the holder of the lock was at the fork
+  std::vector<std::string> ways_out = {};           // handlers that the framework has for signals
+};
+
+Program python_hang(Program program, const PythonHang& hang) {
   program.model = locked(kSemaphore);
   model::Model& model = program.model;
-  be_python(model, "app.py");
-  const auto append = [](model::Stack& stack, const model::Stack& more) {
-    stack.frames.insert(stack.frames.end(), more.frames.begin(), more.frames.end());
-  };
-  model.touches[0].stack = stack_of({"__new_sem_wait_slow64 libc.so.6", "PyThread_acquire_lock_timed python3.11"});
-  append(model.touches[0].stack, stack_of(child));
-  append(model.touches[0].stack, stack_of(outer));
+  be_python(model, hang.command);
+  be_dead_but_for_signal(model.processes[1], hang.ways_out);
+  model.touches[0].stack = stack_of({"__futex_abstimed_wait_common libc.so.6", "__new_sem_wait_slow64 libc.so.6",
+                                     "PyThread_acquire_lock_timed python3.11", "_PyObject_MakeTpCall python3.11"});
+  append(model.touches[0].stack, stack_of(hang.child));
+  append(model.touches[0].stack, stack_of(hang.outer));
   append(model.touches[0].stack, stack_of({"Py_RunMain python3.11", "__libc_start_main_impl libc.so.6"}));
-  model.forks[0].stack = stack_of({"fork libc.so.6", "os_fork python3.11"});
-  append(model.forks[0].stack, stack_of(outer));
-  model.forks[0].held[0].acquired_at =
-      stack_of({"PyThread_acquire_lock_timed python3.11", "emit /usr/lib/python3.11/logging/__init__.py:1113",
-                "report metrics.py:22", "run /usr/lib/python3.11/threading.py:982"});
+  model.forks[0].stack = stack_of({"os_fork python3.11", "PyObject_Vectorcall python3.11"});
+  append(model.forks[0].stack, stack_of(hang.forking));
+  append(model.forks[0].stack, stack_of(hang.outer));
+  append(model.forks[0].stack, stack_of({"Py_RunMain python3.11", "__libc_start_main_impl libc.so.6"}));
+  hold_lock_at(model, stack_of(hang.holder));
   return program;
 }
 
-Program gunicorn() {
-  return python_framework(
-      {"gunicorn",
-       "A worker of gunicorn logs a request, and the lock of the log is held",
+Program pool_worker() {
+  return python_hang(
+      {"pool-worker",
+       "A worker of `multiprocessing.Pool` needs the lock of a cache, which another thread held",
        {},
-       {"views.py:14"},
-       "post_fork"},
-      {"acquire /usr/lib/python3.11/logging/__init__.py:917", "handle /usr/lib/python3.11/logging/__init__.py:976",
-       "index views.py:14", "handle_request /usr/lib/python3/dist-packages/gunicorn/workers/sync.py:178",
-       "init_process /usr/lib/python3/dist-packages/gunicorn/workers/base.py:142"},
-      {"spawn_worker /usr/lib/python3/dist-packages/gunicorn/arbiter.py:589",
-       "run /usr/lib/python3/dist-packages/gunicorn/arbiter.py:202", "<module> /usr/bin/gunicorn:8"});
-}
-
-Program celery() {
-  return python_framework(
-      {"celery", "A task of celery logs, and the lock of the log is held", {}, {"tasks.py:31"}, "worker_process_init"},
-      {"acquire /usr/lib/python3.11/logging/__init__.py:917", "handle /usr/lib/python3.11/logging/__init__.py:976",
-       "resize tasks.py:31", "trace_task /usr/lib/python3/dist-packages/celery/app/trace.py:451",
-       "workloop /usr/lib/python3/dist-packages/billiard/pool.py:362"},
-      {"_create_worker_process /usr/lib/python3/dist-packages/billiard/pool.py:1158",
-       "on_start /usr/lib/python3/dist-packages/celery/concurrency/prefork.py:126", "<module> /usr/bin/celery:8"});
-}
-
-Program uwsgi() {
-  return python_framework(
-      {"uwsgi", "A worker of uWSGI logs a request, and the lock of the log is held", {}, {"wsgi.py:19"}, "lazy-apps"},
-      {"acquire /usr/lib/python3.11/logging/__init__.py:917", "handle /usr/lib/python3.11/logging/__init__.py:976",
-       "application wsgi.py:19", "uwsgi_request_wsgi uwsgi-core", "uwsgi_cycle uwsgi-core"},
-      {"uwsgi_start uwsgi-core", "main uwsgi-core"});
+       {"thumbnails.py:9", "jobs.py:20"},
+       "multiprocessing.get_context"},
+      {.command = {"python3", "jobs.py"},
+       .child = {"get thumbnails.py:9", "convert jobs.py:9", "mapstar /usr/lib/python3.11/multiprocessing/pool.py:48",
+                 "worker /usr/lib/python3.11/multiprocessing/pool.py:125",
+                 "run /usr/lib/python3.11/multiprocessing/process.py:108",
+                 "_bootstrap /usr/lib/python3.11/multiprocessing/process.py:314",
+                 "_launch /usr/lib/python3.11/multiprocessing/popen_fork.py:71"},
+       .forking = {"_launch /usr/lib/python3.11/multiprocessing/popen_fork.py:66"},
+       .outer = {"__init__ /usr/lib/python3.11/multiprocessing/popen_fork.py:19",
+                 "_Popen /usr/lib/python3.11/multiprocessing/context.py:281",
+                 "start /usr/lib/python3.11/multiprocessing/process.py:121",
+                 "_repopulate_pool_static /usr/lib/python3.11/multiprocessing/pool.py:329",
+                 "_repopulate_pool /usr/lib/python3.11/multiprocessing/pool.py:306",
+                 "__init__ /usr/lib/python3.11/multiprocessing/pool.py:215",
+                 "Pool /usr/lib/python3.11/multiprocessing/context.py:119", "main jobs.py:20", "<module> jobs.py:25"},
+       .holder = {"measure thumbnails.py:19", "fill thumbnails.py:15", "refresh jobs.py:14",
+                  "run /usr/lib/python3.11/threading.py:975"}});
 }
 
 Program process_executor() {
-  return python_framework(
-      {"process-executor",
-       "A call of `ProcessPoolExecutor` logs, and the lock of the log is held",
-       {},
-       {"pages.py:9", "pages.py:40"},
-       "mp_context"},
-      {"acquire /usr/lib/python3.11/logging/__init__.py:917", "handle /usr/lib/python3.11/logging/__init__.py:976",
-       "render pages.py:9", "_process_worker /usr/lib/python3.11/concurrent/futures/process.py:256",
-       "run /usr/lib/python3.11/multiprocessing/process.py:108"},
-      {"_launch /usr/lib/python3.11/multiprocessing/popen_fork.py:71",
-       "submit /usr/lib/python3.11/concurrent/futures/process.py:731", "main pages.py:40", "<module> pages.py:44"});
+  return python_hang({"process-executor",
+                      "A call of `ProcessPoolExecutor` needs the lock of a cache, which another thread held",
+                      {},
+                      {"thumbnails.py:9", "pages.py:21"},
+                      "mp_context"},
+                     {.command = {"python3", "pages.py"},
+                      .child = {"get thumbnails.py:9", "render pages.py:9",
+                                "_process_worker /usr/lib/python3.11/concurrent/futures/process.py:256",
+                                "run /usr/lib/python3.11/multiprocessing/process.py:108",
+                                "_bootstrap /usr/lib/python3.11/multiprocessing/process.py:314",
+                                "_launch /usr/lib/python3.11/multiprocessing/popen_fork.py:71"},
+                      .forking = {"_launch /usr/lib/python3.11/multiprocessing/popen_fork.py:66"},
+                      .outer = {"__init__ /usr/lib/python3.11/multiprocessing/popen_fork.py:19",
+                                "_Popen /usr/lib/python3.11/multiprocessing/context.py:281",
+                                "start /usr/lib/python3.11/multiprocessing/process.py:121",
+                                "_spawn_process /usr/lib/python3.11/concurrent/futures/process.py:759",
+                                "_launch_processes /usr/lib/python3.11/concurrent/futures/process.py:749",
+                                "_start_executor_manager_thread /usr/lib/python3.11/concurrent/futures/process.py:722",
+                                "submit /usr/lib/python3.11/concurrent/futures/process.py:783", "main pages.py:21",
+                                "<module> pages.py:26"},
+                      .holder = {"measure thumbnails.py:19", "fill thumbnails.py:15", "refresh pages.py:14",
+                                 "run /usr/lib/python3.11/threading.py:975"}});
 }
 
+Program gunicorn() {
+  return python_hang(
+      {"gunicorn",
+       "A request to gunicorn needs the lock of a cache, which another thread held",
+       {},
+       {"thumbnails.py:9", "views.py:5"},
+       "post_fork"},
+      {.command = {"python3", "/usr/bin/gunicorn", "--preload", "wsgi:application"},
+       .child = {"get thumbnails.py:9", "index views.py:5", "application views.py:9",
+                 "handle_request /usr/lib/python3/dist-packages/gunicorn/workers/sync.py:179",
+                 "handle /usr/lib/python3/dist-packages/gunicorn/workers/sync.py:136",
+                 "accept /usr/lib/python3/dist-packages/gunicorn/workers/sync.py:31",
+                 "run_for_one /usr/lib/python3/dist-packages/gunicorn/workers/sync.py:69",
+                 "run /usr/lib/python3/dist-packages/gunicorn/workers/sync.py:125",
+                 "init_process /usr/lib/python3/dist-packages/gunicorn/workers/base.py:142",
+                 "spawn_worker /usr/lib/python3/dist-packages/gunicorn/arbiter.py:589"},
+       .forking = {"spawn_worker /usr/lib/python3/dist-packages/gunicorn/arbiter.py:573"},
+       .outer = {"spawn_workers /usr/lib/python3/dist-packages/gunicorn/arbiter.py:622",
+                 "manage_workers /usr/lib/python3/dist-packages/gunicorn/arbiter.py:551",
+                 "run /usr/lib/python3/dist-packages/gunicorn/arbiter.py:202",
+                 "run /usr/lib/python3/dist-packages/gunicorn/app/base.py:72",
+                 "run /usr/lib/python3/dist-packages/gunicorn/app/base.py:231",
+                 "run /usr/lib/python3/dist-packages/gunicorn/app/wsgiapp.py:67", "<module> /usr/bin/gunicorn:33"},
+       .holder = {"measure thumbnails.py:19", "fill thumbnails.py:15", "refresh wsgi.py:12",
+                  "run /usr/lib/python3.11/threading.py:975"},
+       .ways_out = {"a handler of SIGINT, SIGQUIT, SIGUSR1, SIGTERM and 3 more"}});
+}
+
+Program celery() {
+  return python_hang({"celery",
+                      "A task of celery needs the lock of a cache, which another thread held",
+                      {},
+                      {"thumbnails.py:9", "tasks.py:20"},
+                      "worker_process_init"},
+                     {.command = {"python3", "-m", "celery", "-A", "tasks", "worker"},
+                      .child = {"get thumbnails.py:9", "resize tasks.py:20",
+                                "__protected_call__ /usr/lib/python3/dist-packages/celery/app/trace.py:734",
+                                "trace_task /usr/lib/python3/dist-packages/celery/app/trace.py:451",
+                                "fast_trace_task /usr/lib/python3/dist-packages/celery/app/trace.py:649",
+                                "workloop /usr/lib/python3/dist-packages/billiard/pool.py:361",
+                                "__call__ /usr/lib/python3/dist-packages/billiard/pool.py:291",
+                                "run /usr/lib/python3/dist-packages/billiard/process.py:110",
+                                "_bootstrap /usr/lib/python3/dist-packages/billiard/process.py:323",
+                                "_launch /usr/lib/python3/dist-packages/billiard/popen_fork.py:77"},
+                      .forking = {"_launch /usr/lib/python3/dist-packages/billiard/popen_fork.py:70"},
+                      .outer = {"__init__ /usr/lib/python3/dist-packages/billiard/popen_fork.py:22",
+                                "_Popen /usr/lib/python3/dist-packages/billiard/context.py:331",
+                                "start /usr/lib/python3/dist-packages/billiard/process.py:120",
+                                "_create_worker_process /usr/lib/python3/dist-packages/billiard/pool.py:1157",
+                                "__init__ /usr/lib/python3/dist-packages/billiard/pool.py:1045",
+                                "on_start /usr/lib/python3/dist-packages/celery/concurrency/prefork.py:109",
+                                "start /usr/lib/python3/dist-packages/celery/concurrency/base.py:129",
+                                "start /usr/lib/python3/dist-packages/celery/bootsteps.py:365",
+                                "start /usr/lib/python3/dist-packages/celery/bootsteps.py:116",
+                                "start /usr/lib/python3/dist-packages/celery/worker/worker.py:203",
+                                "worker /usr/lib/python3/dist-packages/celery/bin/worker.py:351",
+                                "main /usr/lib/python3/dist-packages/celery/__main__.py:15",
+                                "<module> /usr/lib/python3/dist-packages/celery/__main__.py:19"},
+                      .holder = {"measure thumbnails.py:19", "fill thumbnails.py:15", "refresh tasks.py:15",
+                                 "run /usr/lib/python3.11/threading.py:975"},
+                      .ways_out = {"a handler of SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 and 5 more"}});
+}
+
+// The interpreter is a library of uWSGI. forksight does not ask such an interpreter for the stacks of its threads, so
+// the frames of the holder are those of the interpreter.
+Program uwsgi() {
+  Program program{"uwsgi",
+                  "A request to uWSGI needs the lock of a cache, which another thread held",
+                  locked(kSemaphore),
+                  {"thumbnails.py:9", "views.py:5"},
+                  "lazy-apps"};
+  model::Model& model = program.model;
+  for (model::Process& process : model.processes) {
+    process.exe = "/usr/bin/uwsgi-core";
+    process.cmdline = {"uwsgi-core", "--plugin", "python311", "--master", "--wsgi-file", "wsgi.py"};
+  }
+  name_threads(model, "uwsgi-core");
+  model.threads[1].start_library = std::string(kLibraries) + "libpython3.11.so.1.0";
+  be_dead_but_for_signal(model.processes[1], {"a handler of SIGHUP, SIGINT, SIGUSR1, SIGUSR2 and 4 more"});
+  model.touches[0].stack = stack_of(
+      {"__futex_abstimed_wait_common libc.so.6", "__new_sem_wait_slow64 libc.so.6",
+       "PyThread_acquire_lock_timed libpython3.11.so.1.0", "_PyObject_MakeTpCall libpython3.11.so.1.0",
+       "get thumbnails.py:9", "index views.py:5", "application views.py:9", "PyObject_CallObject libpython3.11.so.1.0",
+       "python_call python311_plugin.so", "uwsgi_request_wsgi python311_plugin.so", "wsgi_req_recv uwsgi-core+0x2bf6f",
+       "simple_loop_run uwsgi-core+0x77f33", "simple_loop uwsgi-core+0x7800a", "uwsgi_ignition uwsgi-core+0x7cc38",
+       "uwsgi_worker_run uwsgi-core+0x800ca", "uwsgi_run uwsgi-core+0x80639", "main uwsgi-core+0x2b61d",
+       "__libc_start_main_impl libc.so.6"});
+  model.forks[0].stack = stack_of({"uwsgi_fork uwsgi-core+0x2d84b", "uwsgi_respawn_worker uwsgi-core+0x428df",
+                                   "uwsgi_start uwsgi-core+0x7e51d", "uwsgi_setup uwsgi-core+0x7fd30",
+                                   "main uwsgi-core+0x2b618", "__libc_start_main_impl libc.so.6"});
+  model.forks[0].held[0].acquired_at =
+      stack_of({"PyThread_acquire_lock_timed libpython3.11.so.1.0", "?? libpython3.11.so.1.0",
+                "_PyObject_MakeTpCall libpython3.11.so.1.0", "_PyEval_EvalFrameDefault libpython3.11.so.1.0",
+                "start_thread libc.so.6"});
+  return program;
+}
+
+// asyncio has a handler of SIGINT while it runs a coroutine.
 Program asyncio() {
-  return python_framework({"asyncio",
-                           "A coroutine of `asyncio` forks, and the lock of the log is held",
-                           {},
-                           {"jobs.py:12", "jobs.py:30"},
-                           "create_subprocess_exec()"},
-                          {"acquire /usr/lib/python3.11/logging/__init__.py:917",
-                           "handle /usr/lib/python3.11/logging/__init__.py:976", "convert jobs.py:12"},
-                          {"start jobs.py:30", "_run_once /usr/lib/python3.11/asyncio/base_events.py:1922",
-                           "run_forever /usr/lib/python3.11/asyncio/base_events.py:607", "<module> jobs.py:41"});
+  return python_hang(
+      {"asyncio",
+       "A coroutine of `asyncio` forks while another thread holds the lock of a cache",
+       {},
+       {"thumbnails.py:9", "jobs.py:20"},
+       "create_subprocess_exec()"},
+      {.command = {"python3", "jobs.py"},
+       .child = {"get thumbnails.py:9", "convert jobs.py:10", "start jobs.py:20"},
+       .forking = {"start jobs.py:19"},
+       .outer = {"_run /usr/lib/python3.11/asyncio/events.py:80",
+                 "_run_once /usr/lib/python3.11/asyncio/base_events.py:1922",
+                 "run_forever /usr/lib/python3.11/asyncio/base_events.py:607",
+                 "run_until_complete /usr/lib/python3.11/asyncio/base_events.py:640",
+                 "run /usr/lib/python3.11/asyncio/runners.py:118", "run /usr/lib/python3.11/asyncio/runners.py:190",
+                 "main jobs.py:28", "<module> jobs.py:32"},
+       .holder = {"measure thumbnails.py:19", "fill thumbnails.py:15", "refresh jobs.py:15",
+                  "run /usr/lib/python3.11/threading.py:975"},
+       .ways_out = {"a handler of SIGINT"}});
+}
+
+Program python_lock() {
+  return python_hang(
+      {"python-lock",
+       "A child puts into a `queue.Queue` whose lock another thread held",
+       {},
+       {"worker.py:12", "train.py:29"}},
+      {.command = {"python3", "train.py"},
+       .child = {"__enter__ /usr/lib/python3.11/threading.py:265", "put /usr/lib/python3.11/queue.py:133",
+                 "work worker.py:12", "main train.py:31"},
+       .forking = {"main train.py:29"},
+       .outer = {"<module> train.py:36"},
+       .holder = {"__enter__ /usr/lib/python3.11/threading.py:265", "put /usr/lib/python3.11/queue.py:133",
+                  "load loader.py:11", "run /usr/lib/python3.11/threading.py:975"}});
 }
 
 Program subprocess() {
