@@ -74,8 +74,9 @@ Result<fs::path> find_suite() {
     if (fs::exists(folder / "cases.json", error)) return folder;
   }
   return Error{
-      fmt::format("{}: there is no suite; it is built and installed with the tests "
-                  "(FORKSIGHT_BUILD_TESTS); name the folder of another suite with --cases",
+      fmt::format("{}: there is no suite: the packages leave it out, and so does `./bootstrap build`; get forksight's "
+                  "sources, build them with `./bootstrap test`, and run `build/release/bin/forksight suite` there; or "
+                  "name the folder of another suite with --cases",
                   (bin / FORKSIGHT_SUITE_FROM_BIN).lexically_normal().string())};
 }
 

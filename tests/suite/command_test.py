@@ -130,6 +130,14 @@ class Suite(unittest.TestCase):
             self.assertEqual(json.loads((kept / name / "observed" / "report.json").read_text())["findings"], [])
             self.assertTrue((kept / name / "bare" / "program.stdout").exists())
 
+    def test_a_forksight_without_a_suite_says_where_to_get_one(self):
+        (self.folder / "prefix").mkdir()
+        alone = shutil.copy(FORKSIGHT, self.folder / "prefix")
+        done = subprocess.run([alone, "suite", "list"], capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        self.assertEqual((done.returncode, done.stdout, len(done.stderr.splitlines())), (3, "", 1), done.stderr)
+        self.assertIn("there is no suite: the packages leave it out", done.stderr)
+        self.assertIn("build them with `./bootstrap test`", done.stderr)
+
     def test_labels(self):
         self.assertIn("1 case: 1 ok", self.suite("run", "--label", "stress").stdout)
         self.assertIn("1 case: 1 ok", self.suite("run", "slow").stdout)
