@@ -562,7 +562,11 @@ why. A stack shows the program's own frames: on the left the function, on the ri
 
 If the reader of the pipe ends early, as in `forksight why PID | head`, forksight ends by SIGPIPE without a message, as
 other programs do. If SIGPIPE is ignored, writing to such a pipe fails. If a report cannot be written, for this or
-another reason, forksight prints an error message, and exits with 3 (`run` and `ci` with 125).
+another reason, forksight prints an error message, and exits with 3.
+
+`run` has other statuses. If it cannot open the file that `--report` names, it exits with 2 and does not start the
+command. If it cannot write a report into this file later, it exits with 125. If standard error cannot be written, the
+exit status of `run` and `ci` does not change.
 
 ## On a terminal
 
