@@ -86,6 +86,9 @@ inline constexpr std::chrono::milliseconds kLongestTraceReadingPerMib{10};
 
 // How deep the subfolders of a run's folder are nested. Honest folders have two or three levels.
 inline constexpr int kMaxFolderDepth = 32;
+// Files and folders that a search for runs in one folder visits. A job of a thousand ranks has some thousands. Without
+// this limit a search of `/` takes minutes.
+inline constexpr std::size_t kMaxFolderEntries = 200'000;
 
 // The size of a file with debug information. The files of the largest browsers have about 5 GB.
 inline constexpr std::uint64_t kMaxDebugFileBytes = std::uint64_t{16} << 30U;
