@@ -64,8 +64,9 @@ Result<model::Model> load_run(const files::Reader& reader, const std::vector<fs:
     struct stat status = {};
     if (files::stat_living(path.string(), status) != 0) {
       const bool is_missing = errno == ENOENT || errno == ENOTDIR;
-      return Error{
-          fmt::format("{}: {}", path.string(), is_missing ? "no such file or folder" : files::reason_of(errno))};
+      if (!is_missing) return Error{fmt::format("{}: {}", path.string(), files::reason_of(errno))};
+      return Error{fmt::format("{}: no such file or folder; `forksight run` leaves no folder if it recorded nothing",
+                               path.string())};
     }
     if (!S_ISDIR(status.st_mode)) {
       evidence.traces.push_back(path);

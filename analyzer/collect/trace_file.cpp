@@ -90,7 +90,7 @@ std::optional<std::string> TraceFile::read_header() {
     if (bytes.size() >= kSwapped.size() && std::memcmp(bytes.data(), kSwapped.data(), kSwapped.size()) == 0) {
       return "written on a machine with the other byte order; read it on such a machine";
     }
-    return "not a forksight trace; name the folder that `forksight run` wrote";
+    return "not a forksight trace; the traces are the *.fstrace files in the folder that `forksight run` wrote";
   }
   if (bytes.size() < trace::kHeaderBytes) {
     return fmt::format("cut inside its header: {} bytes of {}; copy the whole file again", bytes.size(),

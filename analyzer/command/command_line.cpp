@@ -78,6 +78,13 @@ std::string describe(const CLI::App& app, const CLI::ParseError& error, int argc
       !chosen->get_subcommands(below).empty()) {
     std::vector<std::string> verbs;
     for (const CLI::App* verb : chosen->get_subcommands(below)) verbs.push_back(verb->get_name());
+    const std::string unknown = argc > 2 && argv[2][0] != '-' ? argv[2] : "";
+    if (!unknown.empty()) {
+      const std::vector<std::string> nearest = find_nearest(unknown, verbs);
+      const std::string suggestion = nearest.empty() ? "there" : "did you mean " + join(nearest, " or ") + "? There";
+      return unknown + ": no such verb of `" + words + "`; " + suggestion + (verbs.size() == 1 ? " is " : " are ") +
+             join(verbs, ", ");
+    }
     return words + ": say what to do: " + join(verbs, ", ") + "; try `" + words + " --help`";
   }
   if (chosen != &app) return error.what() + suggest_option(*chosen, argc, argv) + "; try `" + words + " --help`";

@@ -99,6 +99,8 @@ class DrainFolder {
 
 ipc::result<DrainFolder> open_folder(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0 && errno == ENOENT)
+    return ipc::error{ipc::errc::system, ENOENT, 0, path + ": no such folder; make it first"};
   if (fd < 0) return failed(errno, path);
   return DrainFolder(fd, path);
 }

@@ -35,6 +35,15 @@ struct ReportLine {
   ReportStyle style;
 };
 
+// True if the only files are traces whose writers had not finished creating them.
+bool has_no_evidence(const model::Model& model, const OutsideFindings& outside) {
+  if (!model.processes.empty() || !model.command.empty()) return false;
+  model::Model copy = model;
+  std::vector<Finding> findings;
+  outside.add_to(copy, findings);
+  return findings.empty();
+}
+
 ExitStatus report(const files::Reader& reader, const ReportLine& line) {
   Progress progress("reading traces");
   collect::LoadOptions load;
@@ -47,6 +56,10 @@ ExitStatus report(const files::Reader& reader, const ReportLine& line) {
   }
   for (std::string& limit : files::describe_dead_places()) model->limits.push_back(std::move(limit));
   const OutsideFindings outside = OutsideFindings::read(reader, line.folders, model->limits);
+  if (has_no_evidence(model.value(), outside) && !model->limits.empty()) {
+    say_error(model->limits.front());
+    return ExitStatus::kUnreadable;
+  }
   return show_report(model.value(), line.style, {.outside = outside});
 }
 

@@ -1,5 +1,6 @@
 #include "command/run_command.hpp"
 
+#include <fmt/core.h>
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <map>
@@ -56,12 +57,18 @@ struct RunLine {
 const std::map<std::string, OnHang> kOnHang{{"report", OnHang::kReport}, {"kill", OnHang::kKill}};
 const std::map<std::string, ReportFormat> kFormats{{"text", ReportFormat::kText}, {"json", ReportFormat::kJson}};
 const std::map<std::string, Certainty> kCertainties{
-    {"proven", Certainty::kProven}, {"certain", Certainty::kProven},  // an earlier name of "proven"
+    {"proven", Certainty::kProven}, {"certain", Certainty::kProven},  // reports say "CERTAIN" if this is proven
     {"likely", Certainty::kLikely}, {"possible", Certainty::kPossible}};
 const std::map<std::string, Certainty> kKillOn{{"proven", Certainty::kProven}, {"likely", Certainty::kLikely}};
 
 // The validator has no description, because the type name of the option already shows the choices.
 CLI::Validator one_of(std::vector<std::string> words) { return CLI::IsMember(std::move(words)).description(""); }
+
+// An empty name is mostly that of a variable which is not set.
+CLI::Validator is_name_of(const char* what) {
+  return CLI::Validator(
+      [what](std::string& name) { return name.empty() ? fmt::format("names no {}", what) : std::string(); }, "");
+}
 
 std::string check_keep(const std::string& text) {
   const auto bounds = read_keep_bounds(text);
@@ -97,12 +104,12 @@ void add_options(CLI::App& run, RunLine& line) {
 
   constexpr char kOutput[] = "What comes out, and where";
   run.add_option("--out", options.out, "Folder for the traces, one folder a run inside of it")
-      ->type_name("DIR")->default_str("forksight-out")->group(kOutput);
+      ->type_name("DIR")->default_str("forksight-out")->check(is_name_of("folder"))->group(kOutput);
   run.add_option("--keep", line.keep, "How many runs, and how much disk space, to keep in the folder: 20, 200M, 20,200M; the oldest runs are deleted. "
                  "By default 20,200M in forksight-out, and all in a --out DIR")
       ->type_name("all|N|SIZE")->check(CLI::Validator([](std::string& text) { return check_keep(text); }, "", "keep"))->group(kOutput);
   run.add_option("--report", options.report, "Write the report to FILE instead of standard error; -: to standard output, and the output of CMD then goes to standard error")
-      ->type_name("FILE")->group(kOutput);
+      ->type_name("FILE")->check(is_name_of("file"))->group(kOutput);
   run.add_option("--format", line.format, "json: the whole report as one document, which needs --report; FILE is written again when the report grows")
       ->check(one_of({"text", "json"}))->type_name("text|json")->capture_default_str()->group(kOutput);
   run.add_flag("--full", options.full, kFullHelp)->group(kOutput);
@@ -111,7 +118,7 @@ void add_options(CLI::App& run, RunLine& line) {
   constexpr char kStatus[] = "The exit status, for scripts";
   run.add_option("--error-exitcode", line.error_exitcode, "Exit with N if there is a finding, cured hazards included")
       ->type_name("N")->check(CLI::Range(0, 255).description(""))->group(kStatus);
-  run.add_option("--fail-on", line.fail_on, "The least certainty that counts for --error-exitcode")
+  run.add_option("--fail-on", line.fail_on, "The least certainty that counts for --error-exitcode; certain is another word for proven")
       ->check(one_of({"proven", "certain", "likely", "possible"}))
       ->type_name("proven|likely|possible")->capture_default_str()->group(kStatus);
 }

@@ -19,6 +19,7 @@
 #include "command/words_after_dashes.hpp"
 #include "suite/fork_test.hpp"
 #include "suite/processes.hpp"
+#include "suite/program.hpp"
 
 namespace forksight {
 namespace {
@@ -128,6 +129,8 @@ Result<std::vector<Scene>> choose(const std::vector<Scene>& all, const CheckLine
 }
 
 int check(const CheckLine& line) {
+  if (suite::find_in_path(line.command.front()).empty())
+    return refuse(ExitStatus::kUnreadable, line.command.front() + ": no such program");
   if (!suite::become_reaper()) return refuse(ExitStatus::kUnreadable, "the kernel refuses PR_SET_CHILD_SUBREAPER");
   suite::end_waits_at_sigterm();
   const Folder folder(line.keep);
@@ -187,7 +190,8 @@ void add_suite_check(CLI::App& suite, int argc, const char* const* argv, int& st
       ->check(CLI::Range(0.1, 86400.0).description(""))
       ->type_name("SECONDS")
       ->capture_default_str();
-  verb->add_option("--fail-on", line->fail_on, "The least certainty of a finding that makes the check fail")
+  verb->add_option("--fail-on", line->fail_on,
+                   "The least certainty of a finding that makes the check fail; certain is another word for proven")
       ->check(CLI::IsMember(std::vector<std::string>{"proven", "certain", "likely", "possible"}).description(""))
       ->type_name("proven|likely|possible")
       ->capture_default_str();

@@ -99,11 +99,25 @@ TEST_F(Cli, ReportAsJson) {
 }
 
 TEST_F(Cli, UnreadableEvidenceGivesStatusThree) {
-  expect_error(run_forksight({"report", at("none")}), 3, at("none") + ": no such file or folder");
+  expect_error(run_forksight({"report", at("none")}), 3,
+               at("none") + ": no such file or folder; `forksight run` leaves no folder if it recorded nothing");
   expect_error(run_forksight({"report", at("empty")}), 3,
                at("empty") + ": no *.fstrace and no run.json in it; name the folder that `forksight run` wrote");
   expect_error(run_forksight({"report", at("bad")}), 3,
-               at("bad") + "/c.fstrace: not a forksight trace; name the folder that `forksight run` wrote");
+               at("bad") +
+                   "/c.fstrace: not a forksight trace; the traces are the *.fstrace files in the folder that "
+                   "`forksight run` wrote");
+}
+
+TEST_F(Cli, ATraceThatWasNotFinishedIsNoEvidence) {
+  std::ofstream(folder_ / "unfinished.fstrace");
+  for (const char* const format : {"text", "json"}) {
+    expect_error(run_forksight({"report", at("unfinished.fstrace"), "--format", format}), 3,
+                 at("unfinished.fstrace") + ": its writer had not finished creating it; nothing was recorded here");
+  }
+  const Finished beside = run_forksight({"report", at("unfinished.fstrace"), at("silent")});
+  EXPECT_EQ(beside.status, 0);
+  EXPECT_TRUE(has(beside.out, "forksight: nothing found in 2 processes")) << beside.out;
 }
 
 TEST_F(Cli, TraceDumpShowsRecords) {
@@ -125,8 +139,10 @@ TEST_F(Cli, TheStatusOfTraceDumpSaysWhetherItCouldRead) {
   const Finished damaged = run_forksight({"trace", "dump", at("damaged.fstrace")});
   EXPECT_EQ(damaged.status, 1);
   EXPECT_TRUE(has(damaged.out, "0x1060 BAD: begins with 0x0000000000001234")) << damaged.out;
-  expect_error(run_forksight({"trace", "dump", at("bad/c.fstrace")}), 3,
-               at("bad/c.fstrace") + ": not a forksight trace; name the folder that `forksight run` wrote");
+  expect_error(
+      run_forksight({"trace", "dump", at("bad/c.fstrace")}), 3,
+      at("bad/c.fstrace") +
+          ": not a forksight trace; the traces are the *.fstrace files in the folder that `forksight run` wrote");
   expect_error(run_forksight({"trace", "dump", at("bad")}), 3,
                at("bad") + ": not a regular file, so not a forksight trace");
   expect_error(run_forksight({"trace", "dump", at("none")}), 3,
@@ -192,9 +208,18 @@ TEST_F(Cli, UsageErrorsGiveStatusTwo) {
   const Finished near_nested = run_forksight({"suite", "run", "--strct"});
   EXPECT_EQ(near_nested.status, 2);
   EXPECT_TRUE(has(near_nested.err, "did you mean --strict?; try `forksight suite run --help`")) << near_nested.err;
+  expect_error(run_forksight({"run", "--report", "", "--", "true"}), 2,
+               "--report: names no file; try `forksight run --help`");
+  expect_error(run_forksight({"run", "--out", "", "--", "true"}), 2,
+               "--out: names no folder; try `forksight run --help`");
   expect_error(run_forksight({"queue", "inspect"}), 2, "QUEUE is required; try `forksight queue inspect --help`");
   expect_error(run_forksight({"suite"}), 2,
                "forksight suite: say what to do: list, run, check; try `forksight suite --help`");
+  expect_error(run_forksight({"suite", "chekc"}), 2,
+               "chekc: no such verb of `forksight suite`; did you mean check? There are list, run, check");
+  expect_error(run_forksight({"queue", "bogus"}), 2,
+               "bogus: no such verb of `forksight queue`; there are inspect, parked, drain, requeue, gc, bench");
+  expect_error(run_forksight({"trace", "bogus", "x"}), 2, "bogus: no such verb of `forksight trace`; there is dump");
   for (const Finished& run : {verb, option}) {
     EXPECT_TRUE(run.err.starts_with("forksight: error: ")) << run.err;
     EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << run.err;
@@ -204,7 +229,9 @@ TEST_F(Cli, UsageErrorsGiveStatusTwo) {
 TEST_F(Cli, ErrorsPassNoControlCharacters) {
   const Finished run = run_forksight({"report", "\x1b[31m\n"});
   EXPECT_EQ(run.status, 3);
-  EXPECT_EQ(run.err, "forksight: error: \\x1b[31m\\x0a: no such file or folder\n");
+  EXPECT_EQ(run.err,
+            "forksight: error: \\x1b[31m\\x0a: no such file or folder; `forksight run` leaves no folder if it recorded "
+            "nothing\n");
 }
 
 TEST_F(Cli, HelpBeginsWithExamples) {

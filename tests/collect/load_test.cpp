@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "collect/run_log.hpp"
+#include "files/visit_files.hpp"
 #include "support/reader.hpp"
 #include "support/scenes.hpp"
 
@@ -113,6 +114,29 @@ TEST_F(LoadRun, AFolderWithoutEvidenceThatIsNotSearchedToItsEndIsAnError) {
   EXPECT_NE(both.error().find("empty: no *.fstrace and no run.json in it"), std::string::npos) << both.error();
 }
 
+TEST_F(LoadRun, ASearchEndsAfterSomeEntriesAndVisitsNearFoldersFirst) {
+  // The search meets the folders of one level in any order.
+  for (const char* const name : {"a", "b", "c"}) {
+    fs::create_directories(folder_ / name / "deep");
+    for (int i = 0; i < 10; ++i) std::ofstream(folder_ / name / "deep" / std::to_string(i));
+    std::ofstream(folder_ / name / "near");
+  }
+  std::size_t near = 0;
+  std::size_t all = 0;
+  const auto count = [&](const fs::path& path) {
+    ++all;
+    near += path.filename() == "near" ? 1 : 0;
+  };
+  const auto limits = files::visit_files(folder_, count, 10);
+  EXPECT_EQ(near, 3U);
+  EXPECT_EQ(all, 10U);
+  EXPECT_EQ(limits, (std::vector<std::string>{folder_.string() +
+                                              ": not searched to its end: it has more than 10 files and folders"}));
+  all = 0;
+  EXPECT_TRUE(files::visit_files(folder_, count, 39).empty());
+  EXPECT_EQ(all, 39U);
+}
+
 TEST_F(LoadRun, UnreadableTracesDoNotHideARunLog) {
   std::ofstream(folder_ / "bad.fstrace") << "something else";
   write_run_log(folder_);
@@ -133,7 +157,8 @@ TEST_F(LoadRun, AFolderWithoutEvidenceIsAnError) {
 TEST_F(LoadRun, AMissingFolderIsAnError) {
   const auto model = load({folder_ / "none"});
   ASSERT_FALSE(model.ok());
-  EXPECT_EQ(model.error(), (folder_ / "none").string() + ": no such file or folder");
+  EXPECT_EQ(model.error(), (folder_ / "none").string() +
+                               ": no such file or folder; `forksight run` leaves no folder if it recorded nothing");
 }
 
 TEST_F(LoadRun, OneUnreadableTraceOfTwoIsALimit) {

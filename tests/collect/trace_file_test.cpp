@@ -37,10 +37,12 @@ TEST(TraceFile, ReturnsCommittedRecords) {
 
 TEST(TraceFile, RefusesFilesThatAreNotTraces) {
   TraceBuilder trace;
-  EXPECT_EQ(error_of(TraceBuilder(trace).poke(0, std::uint64_t{7}).bytes()),
-            "a.fstrace: not a forksight trace; name the folder that `forksight run` wrote");
-  EXPECT_EQ(error_of({std::byte{'F'}, std::byte{'R'}}),
-            "a.fstrace: not a forksight trace; name the folder that `forksight run` wrote");
+  EXPECT_EQ(
+      error_of(TraceBuilder(trace).poke(0, std::uint64_t{7}).bytes()),
+      "a.fstrace: not a forksight trace; the traces are the *.fstrace files in the folder that `forksight run` wrote");
+  EXPECT_EQ(
+      error_of({std::byte{'F'}, std::byte{'R'}}),
+      "a.fstrace: not a forksight trace; the traces are the *.fstrace files in the folder that `forksight run` wrote");
 }
 
 TEST(TraceFile, RefusesANewerVersion) {

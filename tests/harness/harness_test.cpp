@@ -109,6 +109,14 @@ TEST(ForkTest, SaysWhatIsWrongWithTheCommandLine) {
   const Finished other = run_forksight({"suite", "check", "--", "true"});
   EXPECT_EQ(other.status, 3);
   EXPECT_TRUE(has(other.err, "true: is not a fork test")) << other.err;
+  for (const char* const as_is : {"--as-is", ""}) {
+    std::vector<std::string> words = {"suite", "check", as_is, "--", "forksight-no-such-program"};
+    std::erase(words, "");
+    const Finished missing = run_forksight(words);
+    EXPECT_EQ(missing.status, 3);
+    EXPECT_EQ(missing.err, "forksight: error: forksight-no-such-program: no such program\n");
+    EXPECT_EQ(missing.out, "");
+  }
   const Finished scene = run_forksight({"suite", "check", "--scene", "mian", "--", kFolder + "/openmp_use"});
   EXPECT_EQ(scene.status, 2);
   EXPECT_TRUE(has(scene.err, "mian: no such scene; ")) << scene.err;

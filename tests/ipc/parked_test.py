@@ -196,6 +196,8 @@ class Parked(unittest.TestCase):
             done = forksight("drain", os.getpid(), *arguments, cwd=self.folder)
             self.assertEqual(done.returncode, status, done)
             self.assertNotEqual(done.stderr, "")
+        missing = forksight("drain", os.getpid(), "--to", self.folder / "none")
+        self.assertEqual(missing.stderr, f"forksight: error: {self.folder / 'none'}: no such folder; make it first\n")
         after = self.parked(queue)
         self.assertEqual([{**one, "age_ms": 0} for one in after], [{**one, "age_ms": 0} for one in before])
         self.assertEqual(self.files(), [])
