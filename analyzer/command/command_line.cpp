@@ -48,13 +48,42 @@ std::string join(const std::vector<std::string>& words, const char* between) {
   return text;
 }
 
-// Searches the line for the first word that begins with "--", is no option of this verb, and resembles an option.
-// Returns a suggestion for this word, such as "; did you mean --on-hang?"; "" if there is no such word.
-std::string suggest_option(const CLI::App& verb, int argc, char** argv) {
+// Returns the names of the verb's options: "--on-hang", "-q".
+std::vector<std::string> list_options(const CLI::App& verb) {
   std::vector<std::string> known;
   for (const CLI::Option* option : verb.get_options()) {
     for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) known.push_back("-" + name);
   }
+  return known;
+}
+
+// Returns the first word before "--" that looks like an option and is no option of this verb; "" if there is none.
+std::string find_unknown_option(const CLI::App& verb, int argc, char** argv) {
+  const std::vector<std::string> known = list_options(verb);
+  for (int i = 2; i < argc && std::string_view(argv[i]) != "--"; ++i) {
+    const std::string word = argv[i];
+    if (!word.starts_with('-') || word == "-") continue;
+    const std::string name = word.starts_with("--") ? word.substr(0, word.find('=')) : word.substr(0, 2);
+    if (std::ranges::find(known, name) == known.end()) return word.starts_with("--") ? name : word;
+  }
+  return {};
+}
+
+// Returns the line for words that the verb does not take. The parser itself names the last of these words, which is often
+// the value of an unknown option.
+std::string describe_extra_words(const CLI::App& verb, const std::string& words, int argc, char** argv) {
+  const bool takes_command = words == "forksight run" || words == "forksight ci" || words == "forksight suite check";
+  const bool has_dashes = std::any_of(argv, argv + argc, [](const char* word) { return std::string_view(word) == "--"; });
+  if (takes_command && !has_dashes) return "the command must come after \"--\": " + words + " [OPTIONS] -- CMD [ARG...]";
+  const std::string option = find_unknown_option(verb, argc, argv);
+  return option.empty() ? std::string() : option + ": no such option";
+}
+
+// Searches the line for the first word that begins with "--", is no option of this verb, and resembles an option.
+// Returns a suggestion for this word, such as "; did you mean --on-hang?"; "" if there is no such word.
+std::string suggest_option(const CLI::App& verb, int argc, char** argv) {
+  const std::vector<std::string> known = list_options(verb);
   for (int i = 2; i < argc && std::string_view(argv[i]) != "--"; ++i) {
     const std::string word = std::string(argv[i]).substr(0, std::string_view(argv[i]).find('='));
     if (!word.starts_with("--") || std::ranges::find(known, word) != known.end()) continue;
@@ -87,7 +116,12 @@ std::string describe(const CLI::App& app, const CLI::ParseError& error, int argc
     }
     return words + ": say what to do: " + join(verbs, ", ") + "; try `" + words + " --help`";
   }
-  if (chosen != &app) return error.what() + suggest_option(*chosen, argc, argv) + "; try `" + words + " --help`";
+  if (chosen != &app) {
+    const bool is_extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+    const std::string extra = is_extra ? describe_extra_words(*chosen, words, argc, argv) : std::string();
+    const std::string what = extra.empty() ? error.what() : extra;
+    return what + suggest_option(*chosen, argc, argv) + "; try `" + words + " --help`";
+  }
   if (argc < 2) return "no verb was given; try `forksight --help`";
   if (argv[1][0] == '-') return std::string(argv[1]) + ": no such option before the verb; try `forksight --help`";
   std::vector<std::string> verbs;

@@ -205,6 +205,13 @@ TEST_F(Cli, UsageErrorsGiveStatusTwo) {
   const Finished near = run_forksight({"run", "--on-hng=kill", "--", "true"});
   EXPECT_EQ(near.status, 2);
   EXPECT_TRUE(has(near.err, "did you mean --on-hang?; try `forksight run --help`")) << near.err;
+  expect_error(run_forksight({"run", "--timeout", "3", "--", "true"}), 2,
+               "--timeout: no such option; try `forksight run --help`");
+  expect_error(run_forksight({"why", "-x", "1"}), 2, "-x: no such option; try `forksight why --help`");
+  expect_error(run_forksight({"run", "make", "-j4"}), 2,
+               "the command must come after \"--\": forksight run [OPTIONS] -- CMD [ARG...]; try `forksight run --help`");
+  expect_error(run_forksight({"ci", "--timeout", "5m", "pytest", "-x"}), 2,
+               "the command must come after \"--\": forksight ci [OPTIONS] -- CMD [ARG...]; try `forksight ci --help`");
   const Finished near_nested = run_forksight({"suite", "run", "--strct"});
   EXPECT_EQ(near_nested.status, 2);
   EXPECT_TRUE(has(near_nested.err, "did you mean --strict?; try `forksight suite run --help`")) << near_nested.err;
