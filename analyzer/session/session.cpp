@@ -706,6 +706,7 @@ RunEnd run_or_throw(const RunOptions& options) {
   if (const auto foreign = proc::find_foreign_proc()) return {kRunFailed, *foreign};
   if (options.format == ReportFormat::kJson && options.report.empty()) {
     return {kRunRefused,
+  RunSignals signals;
             "--format json: CMD writes to standard output and standard error: write the document to a file with "
             "--report FILE, or to standard output with --report -, which sends the output of CMD to standard error"};
   }
@@ -733,7 +734,7 @@ RunEnd run_or_throw(const RunOptions& options) {
     const std::vector<proc::ProcessKey> before = list_job({});
     strangers = {before.begin(), before.end()};
   }
-  const RunSignals signals;
+  signals.begin();
   proc::Environment environment{
       {"FORKSIGHT_OUT", folder->path().string()},         {"FORKSIGHT_OMP", options.omp},
       {"FORKSIGHT_ON_ORPHAN", options.on_orphan},         {"FORKSIGHT_CURE", options.cure},

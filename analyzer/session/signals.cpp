@@ -17,19 +17,26 @@ namespace {
 constexpr int kRead[] = {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 // The kernel sends SIGPIPE if the report goes to a pipe that nobody reads. The kernel sends SIGTTOU if forksight writes
 // from the background to a terminal that forbids this. These two signals must neither kill nor stop forksight.
-// forksight blocks these signals and does not ignore them, because CMD would inherit an ignored signal through its
-// exec.
+// forksight blocks these signals and SIGXFSZ, and does not ignore them, because CMD would inherit an ignored signal
+// through its exec.
 constexpr int kOnlyBlocked[] = {SIGPIPE, SIGTTOU};
 
 }  // namespace
 
 RunSignals::RunSignals() {
+  sigset_t size;
+  sigemptyset(&size);
+  sigaddset(&size, SIGXFSZ);
+  ::sigprocmask(SIG_BLOCK, &size, &before_.mask);
+}
+
+void RunSignals::begin() {
   sigset_t read;
   sigemptyset(&read);
   for (const int signal : kRead) sigaddset(&read, signal);
   sigset_t blocked = read;
   for (const int signal : kOnlyBlocked) sigaddset(&blocked, signal);
-  ::sigprocmask(SIG_BLOCK, &blocked, &before_.mask);
+  ::sigprocmask(SIG_BLOCK, &blocked, nullptr);
   // forksight may have inherited that SIGCHLD is ignored. Then the kernel would reap CMD and drop its exit status.
   struct sigaction child {};
   child.sa_handler = SIG_DFL;

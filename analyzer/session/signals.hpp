@@ -15,11 +15,15 @@ namespace forksight {
 
 class RunSignals {
  public:
-  // Blocks the signals that wait() reads. Make this object before CMD is started, so that CMD's end is not missed.
+  // Blocks SIGXFSZ. Then a write beyond the limit of file sizes (ulimit -f) fails, and does not end forksight. Make
+  // this object before forksight writes anything.
   RunSignals();
   ~RunSignals();
   RunSignals(const RunSignals&) = delete;
   RunSignals& operator=(const RunSignals&) = delete;
+
+  // Blocks the signals that wait() reads. Call it before CMD is started, so that CMD's end is not missed.
+  void begin();
 
   // The signal state before this object changed it. CMD is started with that state.
   const proc::SignalState& before() const { return before_; }
