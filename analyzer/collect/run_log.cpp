@@ -135,7 +135,8 @@ std::string to_json(const RunLog& log) {
   for (const LoggedEnd& end : log.ends) {
     json["ends"].push_back({{"pid", end.pid}, {"start_ticks", end.start_ticks}, {"gone_ns", end.gone_ns}});
   }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  // Characters that are not ASCII are escaped, so a terminal that shows the file interprets none of them.
+  return json.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 
 Result<std::filesystem::path> write_run_log(const std::filesystem::path& folder, const RunLog& log) {

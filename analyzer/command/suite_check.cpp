@@ -17,6 +17,7 @@
 #include "command/formatter.hpp"
 #include "command/output.hpp"
 #include "command/words_after_dashes.hpp"
+#include "render/printable.hpp"
 #include "suite/fork_test.hpp"
 #include "suite/processes.hpp"
 #include "suite/program.hpp"
@@ -161,7 +162,7 @@ int check(const CheckLine& line) {
   if (line.format == "json") {
     nlohmann::json report = {{"command", line.command}, {"scenes", nlohmann::json::array()}, {"failed", red}};
     for (const Judged& one : all) report["scenes"].push_back(json_of(one));
-    is_told &= write_out(report.dump(2) + "\n");
+    is_told &= write_out(render::escape_json_controls(report.dump(2)) + "\n");
   } else if (scenes.size() > 1) {
     is_told &= write_out(red == 0 ? fmt::format("all {} as expected\n", all.size())
                                   : fmt::format("{} of {} not as expected\n", red, all.size()));

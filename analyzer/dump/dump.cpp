@@ -9,6 +9,7 @@
 #include "collect/record_size.hpp"
 #include "dump/fields.hpp"
 #include "dump/text.hpp"
+#include "render/printable.hpp"
 
 namespace forksight::dump {
 
@@ -51,7 +52,8 @@ class Dump {
 
   void show(const Json& line) {
     constexpr std::size_t kPiece = 64 * 1024;
-    pending_ += format_ == Format::kText ? text_of_line(line, file_.info().monotonic_ns) : line.dump() + '\n';
+    pending_ += format_ == Format::kText ? text_of_line(line, file_.info().monotonic_ns)
+                                         : render::escape_json_controls(line.dump()) + '\n';
     if (pending_.size() >= kPiece) flush();
   }
 

@@ -75,7 +75,7 @@ std::string escape_json_controls(std::string_view json) {
   while (!json.empty()) {
     std::uint32_t code_point = 0;
     const std::size_t length = std::max<std::size_t>(sequence_length(json, code_point), 1);
-    if (length > 1 && is_control(code_point)) {
+    if (code_point >= 0x7f && is_control(code_point)) {
       fmt::format_to(std::back_inserter(out), "\\u{:04x}", code_point);
     } else {
       out.append(json.substr(0, length));

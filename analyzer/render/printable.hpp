@@ -11,9 +11,9 @@ namespace forksight::render {
 std::string printable(std::string_view text);
 
 // Writes each control character as \uXXXX, which has the same meaning in JSON. The control characters are those that
-// printable() replaces. `json` must be a complete JSON text. ASCII characters do not change, because JSON contains
-// ASCII control characters only in escaped form. So a document that is shown on a terminal or in a web page cannot
-// change the direction of its lines.
+// printable() replaces. `json` must be a complete JSON text. Below U+007F no character changes, because JSON contains
+// those control characters only in escaped form, or between its values. So a document that is shown on a terminal or in
+// a web page cannot change the direction of its lines.
 std::string escape_json_controls(std::string_view json);
 
 // Returns the number of columns that the text takes on a terminal. Each code point counts as one column.

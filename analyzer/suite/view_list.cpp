@@ -137,7 +137,7 @@ std::string list_as_json(const std::vector<Entry>& entries) {
                      {"count", entries.size()},
                      {"controls", count_controls(entries)},
                      {"cases", cases}};
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return render::escape_json_controls(json.dump(2, ' ', false, Json::error_handler_t::replace)) + "\n";
 }
 
 std::string list_as_markdown(const std::vector<Entry>& entries) {

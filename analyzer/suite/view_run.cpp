@@ -120,7 +120,7 @@ std::string run_as_json(const RunView& run) {
       {"seconds", run.seconds},
       {"totals", {{"ok", totals.green}, {"red", totals.red}, {"skipped", totals.skipped}, {"unknown", totals.unknown}}},
       {"cases", cases}};
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return render::escape_json_controls(json.dump(2, ' ', false, Json::error_handler_t::replace)) + "\n";
 }
 
 std::string run_as_markdown(const RunView& run) {

@@ -56,8 +56,8 @@ TEST(JsonWriter, EachTextIsReadBack) {
 }
 
 TEST(JsonWriter, NoControlCharacterIsWrittenAsItIs) {
-  const std::string json = json_text([](JsonWriter& out) { out.value("a\x1b[31m\n\u202e\u009b"); });
-  EXPECT_EQ(json, "\"a\\u001b[31m\\n\\u202e\\u009b\"\n");
+  const std::string json = json_text([](JsonWriter& out) { out.value("a\x1b[31m\n\u202e\u009b\x7f"); });
+  EXPECT_EQ(json, "\"a\\u001b[31m\\n\\u202e\\u009b\\u007f\"\n");
 }
 
 TEST(JsonWriter, BytesThatAreNotUtf8AreReplaced) {

@@ -40,6 +40,7 @@ TEST(Printable, ShowsEachCharacterThatReorders) {
 TEST(JsonControls, AreEscapedAndMeanTheSame) {
   EXPECT_EQ(escape_json_controls("{\"a\": \"x\xe2\x80\xaey\xd8\x9c\"}"), "{\"a\": \"x\\u202ey\\u061c\"}");
   EXPECT_EQ(escape_json_controls("\"\xc2\x9b\""), "\"\\u009b\"");  // C1
+  EXPECT_EQ(escape_json_controls("\"\xc2\x80\x7f\""), "\"\\u0080\\u007f\"");
   EXPECT_EQ(escape_json_controls("{\n  \"größe\": \"名前\"\n}"), "{\n  \"größe\": \"名前\"\n}");
   for (const std::string mark : kReordering) {
     EXPECT_EQ(escape_json_controls("\"" + mark + "\"").find(mark), std::string::npos);
