@@ -3,8 +3,6 @@
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -53,10 +51,8 @@ std::vector<MadeFile> make_files(const std::string& what, const VerbHelp& root) 
 
 // Returns "" or the reason of the failure.
 std::string write_file(const std::filesystem::path& file, const std::string& text) {
-  const auto opened = files::open_output(file.string());
-  if (!opened) return fmt::format("{}: cannot be written: {}", file.string(), opened.error());
-  if (files::write_all(opened->file.get(), text)) return "";
-  return fmt::format("{}: cannot be written: {}", file.string(), std::strerror(errno));
+  const std::string why = files::write_output(file.string(), text);
+  return why.empty() ? "" : fmt::format("{}: cannot be written: {}", file.string(), why);
 }
 
 ExitStatus generate(const CommandLine& line, const VerbHelp& root) {

@@ -2,9 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 
 #include "command/exit_status.hpp"
@@ -63,10 +61,9 @@ std::string render(const suite::RunView& view, const std::string& format) {
 }
 
 bool write_report(const std::string& path, const std::string& text) {
-  const auto opened = files::open_output(path);
-  if (opened && files::write_all(opened->file.get(), text)) return true;
-  say_error(fmt::format("{}: cannot be written: {}", path, opened ? std::strerror(errno) : opened.error()));
-  return false;
+  const std::string why = files::write_output(path, text);
+  if (!why.empty()) say_error(fmt::format("{}: cannot be written: {}", path, why));
+  return why.empty();
 }
 
 int run(const SuiteRunLine& line) {

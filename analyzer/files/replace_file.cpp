@@ -25,17 +25,6 @@ Error failure(int error) { return Error{std::strerror(error)}; }
 
 bool is_stranger(uid_t owner) { return owner != 0 && owner != ::geteuid(); }
 
-// The place of a file that is to be written. `folder` refers to its folder (O_PATH), so the folder stays the same while
-// other users rename the folders of its path, or put links in their place.
-struct OutputPlace {
-  Descriptor folder;
-  struct stat folder_status {};
-  std::string name;  // of the file in the folder, without a slash
-  bool exists = false;
-  Descriptor file;  // O_PATH, if the file exists. A symbolic link is not followed
-  struct stat status {};
-};
-
 // True for a folder such as /tmp: everybody may create files there, and nobody may rename the files of others.
 bool is_shared(const struct stat& folder) { return (folder.st_mode & S_ISVTX) != 0 && (folder.st_mode & S_IWOTH) != 0; }
 
@@ -178,7 +167,8 @@ Descriptor reopen(const OutputPlace& place, int flags) {
   return Descriptor(::open(fmt::format("/proc/self/fd/{}", place.file.get()).c_str(), flags | O_NOCTTY | O_CLOEXEC));
 }
 
-Result<OutputFile> empty_in_place(const OutputPlace& place) {
+// Opens a regular file that write() cannot replace.
+Result<Descriptor> open_in_place(const OutputPlace& place) {
   const struct stat& folder = place.folder_status;
   if (place.status.st_uid != ::geteuid() && is_shared(folder)) {
     return Error{fmt::format("user {} owns it, in a folder that everybody may write to", place.status.st_uid)};
@@ -189,32 +179,66 @@ Result<OutputFile> empty_in_place(const OutputPlace& place) {
     return Error{"it has several names, and another user may write to its folder"};
   }
   Descriptor file = reopen(place, O_WRONLY | O_NONBLOCK);
-  if (!file || ::ftruncate(file.get(), 0) != 0) return failure(errno);
-  return OutputFile{std::move(file), true};
+  if (!file) return failure(errno);
+  return file;
 }
 
-Result<OutputFile> replace_existing(const OutputPlace& place) {
+// True if a later attempt may succeed, when the disk has room again.
+bool is_of_disk(int error) { return error == ENOSPC || error == EDQUOT || error == EFBIG || error == EIO; }
+
+// Creates a draft that has the mode, the owner and the group of the old file. If there is no old file, the mode is 0666
+// less the umask. On failure there is no draft, and errno has the reason.
+Descriptor make_like_old(const OutputPlace& place, std::string& draft) {
   constexpr unsigned kPrivate = 0600;  // the mode until the new file has the owner of the old one
+  Descriptor file = make_draft(place, place.exists ? kPrivate : 0666U, draft);
+  if (!file || !place.exists) return file;
   const struct stat& old = place.status;
-  std::string draft;
-  Descriptor file = make_draft(place, kPrivate, draft);
-  if (!file) return empty_in_place(place);
   const bool is_own = old.st_uid == ::geteuid() && old.st_gid == ::getegid();
-  const bool is_kept =
-      (is_own || ::fchown(file.get(), old.st_uid, old.st_gid) == 0) && ::fchmod(file.get(), old.st_mode & 0777U) == 0;
-  if (!is_kept) {
+  if ((is_own || ::fchown(file.get(), old.st_uid, old.st_gid) == 0) && ::fchmod(file.get(), old.st_mode & 0777U) == 0)
+    return file;
+  const int error = errno;
+  ::unlinkat(place.folder.get(), draft.c_str(), 0);
+  errno = error;
+  return {};
+}
+
+// Writes the text into the draft, and gives the draft the name of the file. On failure removes the draft. Returns 0 or
+// an errno.
+int complete_draft(const OutputPlace& place, Descriptor file, const std::string& draft, std::string_view text) {
+  int error = write_all(file.get(), text) ? 0 : errno;
+  // A network file system may report only now that its disk is full.
+  if (::close(file.release()) != 0 && errno != EINTR && error == 0) error = errno;
+  if (error == 0) return put_draft_in_place(place, draft) ? 0 : errno;
+  ::unlinkat(place.folder.get(), draft.c_str(), 0);
+  return error;
+}
+
+// Opens a regular file. Finds out whether the folder allows a new file in its place.
+Result<OutputFile> open_existing(OutputPlace place) {
+  std::string draft;
+  if (const Descriptor file = make_like_old(place, draft)) {
     ::unlinkat(place.folder.get(), draft.c_str(), 0);
-    return empty_in_place(place);
+    return OutputFile(std::move(place), false);
   }
-  if (put_draft_in_place(place, draft)) return OutputFile{std::move(file), true};
-  return empty_in_place(place);
+  if (is_of_disk(errno)) return OutputFile(std::move(place), false);
+  auto opened = open_in_place(place);
+  if (!opened) return Error{opened.error()};
+  return OutputFile(std::move(opened.value()), true);
+}
+
+// `file` is a new, empty file at this place.
+Result<OutputFile> take_new(OutputPlace place, const Descriptor& file) {
+  if (::fstat(file.get(), &place.status) != 0) return failure(errno);
+  place.exists = true;
+  place.file = {};
+  return OutputFile(std::move(place), true);
 }
 
 // Replaces a link of another user by a file.
-Result<OutputFile> replace_link(const OutputPlace& place) {
+Result<OutputFile> replace_link(OutputPlace place) {
   std::string draft;
-  Descriptor file = make_draft(place, 0666, draft);
-  if (file && put_draft_in_place(place, draft)) return OutputFile{std::move(file), true};
+  const Descriptor file = make_draft(place, 0666, draft);
+  if (file && put_draft_in_place(place, draft)) return take_new(std::move(place), file);
   return Error{fmt::format("it is a link of user {}, which forksight does not follow and cannot replace: {}",
                            place.status.st_uid, std::strerror(errno))};
 }
@@ -227,7 +251,7 @@ Result<OutputFile> open_stream(const OutputPlace& place) {
   Descriptor file = reopen(place, O_WRONLY);
   struct stat status {};
   if (!file || ::fstat(file.get(), &status) != 0) return failure(errno);
-  return OutputFile{std::move(file), S_ISREG(status.st_mode)};
+  return OutputFile(std::move(file), S_ISREG(status.st_mode));
 }
 
 // Opens the file behind a link of /proc.
@@ -235,14 +259,24 @@ Result<OutputFile> open_behind_link(const OutputPlace& place) {
   Descriptor file(::openat(place.folder.get(), place.name.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC));
   struct stat status {};
   if (!file || ::fstat(file.get(), &status) != 0) return failure(errno);
-  return OutputFile{std::move(file), S_ISREG(status.st_mode)};
+  return OutputFile(std::move(file), S_ISREG(status.st_mode));
 }
 
-Result<OutputFile> create_new(const OutputPlace& place) {
-  Descriptor file(::openat(place.folder.get(), place.name.c_str(),
-                           O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC, 0666));
-  if (file) return OutputFile{std::move(file), true};
+Result<OutputFile> create_new(OutputPlace place) {
+  const Descriptor file(::openat(place.folder.get(), place.name.c_str(),
+                                 O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC, 0666));
+  if (file) return take_new(std::move(place), file);
+  if (is_of_disk(errno)) return OutputFile(std::move(place), false);
   return errno == EEXIST ? Error{"another program has just created it: try again"} : failure(errno);
+}
+
+// Writes a draft in the folder `place.folder`, and gives it the name `place.name`.
+std::string replace_in_folder(const OutputPlace& place, std::string_view text, unsigned mode) {
+  std::string draft;
+  Descriptor file = make_draft(place, mode, draft);
+  if (!file) return std::strerror(errno);
+  const int error = complete_draft(place, std::move(file), draft, text);
+  return error == 0 ? "" : std::strerror(error);
 }
 
 }  // namespace
@@ -257,18 +291,59 @@ bool write_all(int fd, std::string_view text) {
   return true;
 }
 
+int OutputFile::write(std::string_view text) {
+  if (!is_regular_) return write_all(file_.get(), text) ? 0 : errno;
+  return file_ ? write_in_place(text) : replace(text);
+}
+
+int OutputFile::replace(std::string_view text) {
+  std::string draft;
+  Descriptor file = make_like_old(place_, draft);
+  const int error = file ? complete_draft(place_, std::move(file), draft, text) : errno;
+  if (error == 0) {
+    is_new_ = false;
+    was_replaced_ = true;
+    return 0;
+  }
+  if (is_new_) {
+    struct stat now {};
+    const bool is_ours = ::fstatat(place_.folder.get(), place_.name.c_str(), &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+                         now.st_dev == place_.status.st_dev && now.st_ino == place_.status.st_ino;
+    if (is_ours) ::unlinkat(place_.folder.get(), place_.name.c_str(), 0);
+    is_new_ = false;
+  }
+  if (is_of_disk(error) || was_replaced_ || !place_.file) return error;
+  // The file itself is mounted at this place, or the folder allows no new files any more.
+  auto opened = open_in_place(place_);
+  if (!opened) return error;
+  file_ = std::move(opened.value());
+  return write_in_place(text);
+}
+
+int OutputFile::write_in_place(std::string_view text) const {
+  const bool is_empty = ::lseek(file_.get(), 0, SEEK_SET) == 0 && ::ftruncate(file_.get(), 0) == 0;
+  return is_empty && write_all(file_.get(), text) ? 0 : errno;
+}
+
 Result<OutputFile> open_output(const std::string& path) {
   PlaceFinder finder;
   auto place = finder.find(path);
   while (place && place->exists && S_ISLNK(place->status.st_mode)) {
     if (is_of_procfs(place->file.get())) return open_behind_link(place.value());
-    if (is_stranger(place->status.st_uid)) return replace_link(place.value());
+    if (is_stranger(place->status.st_uid)) return replace_link(std::move(place.value()));
     place = finder.find_target(std::move(place.value()));
   }
   if (!place) return Error{place.error()};
-  if (!place->exists) return create_new(place.value());
+  if (!place->exists) return create_new(std::move(place.value()));
   if (S_ISDIR(place->status.st_mode)) return failure(EISDIR);
-  return S_ISREG(place->status.st_mode) ? replace_existing(place.value()) : open_stream(place.value());
+  return S_ISREG(place->status.st_mode) ? open_existing(std::move(place.value())) : open_stream(place.value());
+}
+
+std::string write_output(const std::string& path, std::string_view text) {
+  auto opened = open_output(path);
+  if (!opened) return opened.error();
+  const int error = opened->write(text);
+  return error == 0 ? "" : std::strerror(error);
 }
 
 std::string replace_file(const std::string& path, std::string_view text, unsigned mode) {
@@ -277,16 +352,14 @@ std::string replace_file(const std::string& path, std::string_view text, unsigne
   OutputPlace place;
   place.name = path.substr(slash + 1);  // if there is no slash, npos + 1 is 0
   place.folder = Descriptor(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!place.folder) return std::strerror(errno);
-  std::string draft;
-  const Descriptor file = make_draft(place, mode, draft);
-  if (!file) return std::strerror(errno);
-  if (!write_all(file.get(), text)) {
-    const int error = errno;
-    ::unlinkat(place.folder.get(), draft.c_str(), 0);
-    return std::strerror(error);
-  }
-  return put_draft_in_place(place, draft) ? "" : std::strerror(errno);
+  return place.folder ? replace_in_folder(place, text, mode) : std::strerror(errno);
+}
+
+std::string replace_file(int folder, const std::string& name, std::string_view text, unsigned mode) {
+  OutputPlace place;
+  place.name = name;
+  place.folder = Descriptor(::fcntl(folder, F_DUPFD_CLOEXEC, 0));
+  return place.folder ? replace_in_folder(place, text, mode) : std::strerror(errno);
 }
 
 }  // namespace forksight::files

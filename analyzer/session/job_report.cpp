@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
@@ -35,9 +34,8 @@ std::string cannot_write(const fs::path& file, const std::string& why) {
 
 // write() and append() return "" or the reason of the failure.
 std::string write(const fs::path& file, const std::string& text) {
-  const auto opened = files::open_output(file.string());
-  if (!opened) return cannot_write(file, opened.error());
-  return files::write_all(opened->file.get(), text) ? "" : cannot_write(file, std::strerror(errno));
+  const std::string why = files::write_output(file.string(), text);
+  return why.empty() ? "" : cannot_write(file, why);
 }
 
 // Writes the text to a FIFO or a device that need not have room for it. Waits for its reader for at most two seconds in
@@ -108,7 +106,12 @@ std::string JobReport::open() {
                             .state = render::JobState::kError,
                             .message = "forksight did not see the end of the command",
                             .text = ""};
-  return write(options_.job->junit, render::render_junit(job));
+  const fs::path& file = options_.job->junit;
+  auto opened = files::open_output(file.string());
+  if (!opened) return cannot_write(file, opened.error());
+  if (const int error = opened->write(render::render_junit(job)); error != 0)
+    report_junit(cannot_write(file, std::strerror(error)));
+  return "";
 }
 
 void JobReport::tell(const model::Model& model, const std::vector<Finding>& findings,
@@ -185,7 +188,12 @@ void JobReport::end(int status, std::chrono::duration<double> time) {
 void JobReport::write_junit(render::JobState state, const std::string& message) {
   if (options_.job->junit.empty()) return;
   const render::JobCase job{join(options_.command), seconds_, state, message, text_};
-  report_error(write(options_.job->junit, render::render_junit(job)));
+  report_junit(write(options_.job->junit, render::render_junit(job)));
+}
+
+void JobReport::report_junit(const std::string& problem) {
+  if (problem != junit_problem_) report_error(problem);
+  junit_problem_ = problem;
 }
 
 void JobReport::report_error(const std::string& problem) {

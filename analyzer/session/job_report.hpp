@@ -24,8 +24,8 @@ class JobReport {
   JobReport(const RunOptions& options, std::filesystem::path document, std::filesystem::path shown);
 
   // Writes a JUnit document that says that forksight did not see the end of CMD. This document stays if forksight is
-  // killed. If the document cannot be written, forksight learns this before CMD starts. Returns "" or the reason of the
-  // failure.
+  // killed. If the path of the document cannot be written, forksight learns this before CMD starts. Returns "" or the
+  // reason of the failure. A full disk is no reason, because the disk may have room when CMD has ended.
   std::string open();
 
   // Reports new findings, and new sentences about hangs without a finding. Writes report.json and a section of the step
@@ -41,6 +41,8 @@ class JobReport {
   // True if anything was reported: a hang, or another finding.
   bool has_reported() const { return !reported_.empty(); }
   bool has_document() const { return has_document_; }
+  // True if the latest JUnit document could not be written.
+  bool has_failed() const { return !junit_problem_.empty(); }
 
   // Writes one line to standard error. The line is also in the next JUnit document.
   void say(const std::string& sentence);
@@ -57,14 +59,17 @@ class JobReport {
  private:
   void write_junit(render::JobState state, const std::string& message);
   void report_error(const std::string& problem);
+  // Reports why the JUnit document cannot be written, unless the reason is the same as before; "": it was written.
+  void report_junit(const std::string& problem);
   void add_summary(const std::string& headline, const std::string& text);
 
   const RunOptions& options_;
   std::filesystem::path document_;
   std::filesystem::path shown_;
   std::set<std::string> reported_;  // fingerprints, and beginnings of sentences
-  std::string first_reason_;    // the first known reason why the job failed
-  std::string text_;            // everything that was reported
+  std::string first_reason_;        // the first known reason why the job failed
+  std::string text_;                // everything that was reported
+  std::string junit_problem_;       // why the latest JUnit document could not be written; "" if it was
   double seconds_ = 0;
   bool has_reported_hang_ = false;
   bool has_document_ = false;

@@ -5,11 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "diagnose/finding.hpp"
+#include "files/replace_file.hpp"
 #include "model/model.hpp"
 #include "render/text.hpp"
 #include "result.hpp"
@@ -20,7 +22,7 @@ namespace forksight {
 class RunReport {
  public:
   explicit RunReport(const RunOptions& options);
-  ~RunReport();
+  ~RunReport() = default;
   RunReport(const RunReport&) = delete;
   RunReport& operator=(const RunReport&) = delete;
 
@@ -51,7 +53,7 @@ class RunReport {
   void say_summary(const model::Model& model, const std::vector<Finding>& findings, std::size_t unexplained,
                    std::size_t processes, const std::filesystem::path& folder) const;
 
-  // True if --report FILE does not have the whole report.
+  // True if --report FILE does not have the whole report. Then standard error has it, in text format.
   bool has_failed() const { return !problem_.empty(); }
 
   // warn() and note() write one line to standard error. note() writes nothing if the user asked for a quiet run.
@@ -60,18 +62,23 @@ class RunReport {
 
  private:
   render::TextOptions text_options() const;
+  bool is_regular() const { return output_ && output_->is_regular(); }
   void write_whole(const std::string& text);
+  // If FILE does not have the latest report, shows on standard error what was not shown there before.
+  void show_instead(const model::Model& model, const std::vector<Finding>& findings,
+                    const std::vector<std::string>& unexplained);
   void write_document(const model::Model& model, const std::vector<Finding>& findings);
   bool is_on_standard_output() const { return options_.report == kStandardOutput; }
 
   const RunOptions& options_;
-  int file_ = -1;  // --report FILE, or forksight's standard output
-  bool is_regular_ = false;
+  std::optional<files::OutputFile> output_;  // --report FILE, or forksight's standard output
   std::string problem_;                      // why FILE does not have the latest report; "" if FILE has it
+  std::string text_;                         // the latest text of write_whole()
   std::string waits_;                        // the lines of say_waits()
   std::string end_;                          // how CMD ended; "" if that is not reported
   bool is_stale_ = false;                    // the latest document contains something that was withdrawn
   std::set<std::string> reported_findings_;  // fingerprints, and beginnings of sentences
+  std::set<std::string> shown_instead_;      // the same, of what show_instead() has shown
 };
 
 // Returns words such as "1 finding (1 certain)"; "" if there is no finding.

@@ -5,15 +5,18 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 
 #include "files/bounded_json.hpp"
@@ -337,6 +340,64 @@ TEST_F(Files, ANewFileReplacesALink) {
   EXPECT_EQ(content_of(open_regular(folder_ / "file")), "new");
   EXPECT_EQ(content_of(open_regular(victim)), "precious");
   EXPECT_NE(replace_file(folder_ / "absent" / "file", "new", 0600), "");
+}
+
+TEST_F(Files, AFileInAnOpenFolderIsReplaced) {
+  const Descriptor folder(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  EXPECT_EQ(replace_file(folder.get(), "file", "one", 0600), "");
+  EXPECT_EQ(replace_file(folder.get(), "file", "two", 0600), "");
+  EXPECT_EQ(content_of(open_regular(folder_ / "file")), "two");
+  EXPECT_NE(replace_file(-1, "file", "three", 0600), "");
+}
+
+// While an object of this class exists, a file of this process may not exceed `bytes`.
+class SizeLimit {
+ public:
+  explicit SizeLimit(rlim_t bytes) : signal_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~SizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, signal_);
+  }
+  SizeLimit(const SizeLimit&) = delete;
+  SizeLimit& operator=(const SizeLimit&) = delete;
+
+ private:
+  rlimit before_{};
+  void (*signal_)(int);
+};
+
+TEST_F(Files, AReportThatDoesNotFitLeavesTheOldOne) {
+  const std::string path = make("report", "old");
+  auto output = open_output(path);
+  ASSERT_TRUE(output) << output.error();
+  EXPECT_EQ(content_of(open_regular(path)), "old");
+  {
+    const SizeLimit limit(2);
+    EXPECT_EQ(output->write("a new one"), EFBIG);
+    EXPECT_EQ(write_output(path, "a new one"), "File too large");
+  }
+  EXPECT_EQ(content_of(open_regular(path)), "old");
+  EXPECT_EQ(output->write("a new one"), 0);
+  EXPECT_EQ(output->write("newer"), 0);
+  EXPECT_EQ(content_of(open_regular(path)), "newer");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
+}
+
+TEST_F(Files, ANewReportThatDoesNotFitLeavesNoFile) {
+  auto output = open_output(folder_ / "report");
+  ASSERT_TRUE(output) << output.error();
+  EXPECT_TRUE(fs::exists(folder_ / "report"));
+  {
+    const SizeLimit limit(2);
+    EXPECT_EQ(output->write("a new one"), EFBIG);
+  }
+  EXPECT_TRUE(fs::is_empty(folder_));
+  EXPECT_EQ(output->write("a new one"), 0);
+  EXPECT_EQ(content_of(open_regular(folder_ / "report")), "a new one");
 }
 
 }  // namespace

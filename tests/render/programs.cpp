@@ -565,8 +565,10 @@ other programs do. If SIGPIPE is ignored, writing to such a pipe fails. If a rep
 another reason, forksight prints an error message, and exits with 3.
 
 `run` has other statuses. If it cannot open the file that `--report` names, it exits with 2 and does not start the
-command. If it cannot write a report into this file later, it exits with 125. If standard error cannot be written, the
-exit status of `run` and `ci` does not change.
+command. If it cannot write a report into this file later, it exits with 125, and writes the text report to standard
+error. An earlier report in the file of `--report` stays until the new one is complete. If the file of `--junit` cannot
+be written, `ci` exits with 125 only if it would exit with 0 otherwise. If standard error cannot be written, the exit
+status of `run` and `ci` does not change.
 
 ## On a terminal
 
