@@ -547,7 +547,7 @@ class Session {
     end_job();
     const int status = job_status({is_over_limit_, killed_.contains(command_), !killed_.empty(), run_status});
     job_->end(status, Clock::now() - started_);
-    return status;
+    return status == 0 && job_->has_failed() ? kRunFailed : status;
   }
 
   // Ends all processes that CMD has left behind. Unless the job has reached its limit, first waits a moment, because
