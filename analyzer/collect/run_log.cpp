@@ -139,9 +139,10 @@ std::string to_json(const RunLog& log) {
   return json.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 
-Result<std::filesystem::path> write_run_log(const std::filesystem::path& folder, const RunLog& log) {
+Result<std::filesystem::path> write_run_log(const std::filesystem::path& folder, const RunLog& log, int fd) {
   const std::filesystem::path file = folder / kRunLogFile;
-  const std::string problem = files::replace_file(file.string(), to_json(log), 0600);
+  const std::string problem = fd < 0 ? files::replace_file(file.string(), to_json(log), 0600)
+                                     : files::replace_file(fd, kRunLogFile, to_json(log), 0600);
   if (!problem.empty()) return Error{fmt::format("{}: cannot be written: {}", file.string(), problem)};
   return file;
 }

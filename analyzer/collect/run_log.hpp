@@ -66,8 +66,9 @@ std::string to_json(const RunLog& log);
 Result<RunLog> parse_run_log(std::string_view text);
 Result<RunLog> read_run_log(const std::filesystem::path& file);
 
-// Replaces run.json in `folder` by rename. So a reader sees either the old file or the complete new file.
-Result<std::filesystem::path> write_run_log(const std::filesystem::path& folder, const RunLog& log);
+// Replaces run.json in `folder` by rename. So a reader sees either the old file or the complete new file. `fd`: a
+// descriptor of the folder, which is used instead of the path; -1: there is none.
+Result<std::filesystem::path> write_run_log(const std::filesystem::path& folder, const RunLog& log, int fd = -1);
 
 // Adds the facts of the log to the model. A logged process and a process of the model are the same if host, pid and
 // start time agree. A host or start time that is not known agrees with every value. Adds the processes that no trace

@@ -193,8 +193,8 @@ void OutsideFindings::add_to(model::Model& model, std::vector<Finding>& findings
   }
 }
 
-std::string OutsideFindings::write(const std::filesystem::path& folder) const {
-  return kept_.empty() && !was_written_ ? std::string() : write_outside(folder, kept_);
+std::string OutsideFindings::write(const std::filesystem::path& folder, int fd) const {
+  return kept_.empty() && !was_written_ ? std::string() : write_outside(folder, kept_, fd);
 }
 
 OutsideFindings OutsideFindings::read(const files::Reader& reader, const std::vector<std::filesystem::path>& folders,

@@ -29,9 +29,9 @@ class OutsideFindings {
   // them.
   void add_to(model::Model& model, std::vector<Finding>& findings) const;
 
-  // Writes the findings into the folder of the run, so that `forksight report` can read them. Returns "" or the reason
-  // of the failure.
-  std::string write(const std::filesystem::path& folder) const;
+  // Writes the findings into the folder of the run, so that `forksight report` can read them. `fd`: as in
+  // write_outside(). Returns "" or the reason of the failure.
+  std::string write(const std::filesystem::path& folder, int fd) const;
   static OutsideFindings read(const files::Reader& reader, const std::vector<std::filesystem::path>& folders,
                               std::vector<std::string>& limits);
 

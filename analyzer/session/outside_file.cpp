@@ -47,10 +47,11 @@ Result<std::vector<KeptFinding>> parse_outside(std::string_view text) {
   return all;
 }
 
-std::string write_outside(const fs::path& folder, const std::vector<KeptFinding>& kept) {
+std::string write_outside(const fs::path& folder, const std::vector<KeptFinding>& kept, int fd) {
   const fs::path file = folder / kOutsideFile;
   // The umask removes bits from 0666, as it does for every file that the user makes.
-  const std::string problem = files::replace_file(file.string(), outside_to_json(kept), 0666);
+  const std::string problem = fd < 0 ? files::replace_file(file.string(), outside_to_json(kept), 0666)
+                                     : files::replace_file(fd, kOutsideFile, outside_to_json(kept), 0666);
   return problem.empty() ? "" : fmt::format("{}: cannot be written: {}", file.string(), problem);
 }
 

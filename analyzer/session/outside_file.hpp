@@ -27,8 +27,9 @@ std::string outside_to_json(const std::vector<KeptFinding>& kept);
 // Reads the text of an outside.json. The text is hostile input: sizes, types and words are checked.
 Result<std::vector<KeptFinding>> parse_outside(std::string_view text);
 
-// Replaces the file in `folder`. Returns "" or the reason of the failure.
-std::string write_outside(const std::filesystem::path& folder, const std::vector<KeptFinding>& kept);
+// Replaces the file in `folder`. `fd`: a descriptor of the folder, which is used instead of the path; -1: there is
+// none. Returns "" or the reason of the failure.
+std::string write_outside(const std::filesystem::path& folder, const std::vector<KeptFinding>& kept, int fd = -1);
 // Reads each outside.json in these folders and below them. Adds a sentence to `limits` for each file that cannot be
 // read.
 std::vector<KeptFinding> read_outside(const files::Reader& reader, const std::vector<std::filesystem::path>& folders,

@@ -379,8 +379,15 @@ class Session {
   }
 
   void write_log() {
-    const auto written = collect::write_run_log(folder_.path(), history_.log(supervisor_));
+    note_lack_of_room();
+    const auto written = collect::write_run_log(folder_.path(), history_.log(supervisor_), folder_.fd());
+    is_log_written_ = written && folder_.is_in_place();
     if (!written) report_.note(written.error());
+  }
+
+  void note_lack_of_room() {
+    if (!options_.preload) return;
+    if (const std::string limit = folder_.find_lack_of_room(); !limit.empty()) history_.add_limit(limit);
   }
 
   Diagnosis diagnose_folder(const std::optional<model::Model>& seen) {
@@ -388,6 +395,7 @@ class Session {
     auto model = load({});
     if (model) {
       result.model = std::move(model).value();
+      if (!is_log_written_) collect::merge_run_log(result.model, history_.log(supervisor_));
     } else {
       collect::merge_run_log(result.model, history_.log(supervisor_));
       // If nothing could be written into the folder, write_log() has said so.
@@ -397,7 +405,8 @@ class Session {
     result.findings = diagnose(result.model, limits);
     if (seen) outside_.keep(*seen, result.model, result.findings);
     outside_.add_to(result.model, result.findings);
-    if (const std::string problem = outside_.write(folder_.path()); !problem.empty()) report_.note(problem);
+    if (const std::string problem = outside_.write(folder_.path(), folder_.fd()); !problem.empty())
+      report_.note(problem);
     result.unexplained = find_unexplained(result.model, result.findings);
     for (std::string& limit : limits) result.model.limits.push_back(std::move(limit));
     return result;
@@ -605,6 +614,7 @@ class Session {
       write_log();
       diagnosis = is_clean(nameless) ? Diagnosis{std::move(*nameless), {}, {}} : diagnose_folder(std::nullopt);
     } else {
+      note_lack_of_room();
       collect::merge_run_log(diagnosis.model, history_.log(supervisor_));
     }
     if (status_ && !killing_) report_.note_end(*status_);
@@ -686,7 +696,8 @@ class Session {
   bool given_up_ = false;
   int status_on_giving_up_ = 0;  // the status of wait(2) that CMD would have if the second Ctrl-C had ended it
   bool killing_ = false;
-  bool was_spared_ = false;  // a likely hang was found, and --kill-on did not allow to end CMD
+  bool was_spared_ = false;      // a likely hang was found, and --kill-on did not allow to end CMD
+  bool is_log_written_ = false;  // run.json has what is known
   bool has_unread_traces_ = false;
   std::size_t forks_ = 0;  // the value of tree().forks() at the latest adopt_outside_tree()
   Clock::time_point next_search_{};
@@ -695,6 +706,7 @@ class Session {
 
 // Does the same as run_session(), but a library may throw an exception.
 RunEnd run_or_throw(const RunOptions& options) {
+  RunSignals signals;
   fs::path shim;
   if (options.preload) {
     const auto installed = find_shim();
@@ -706,7 +718,6 @@ RunEnd run_or_throw(const RunOptions& options) {
   if (const auto foreign = proc::find_foreign_proc()) return {kRunFailed, *foreign};
   if (options.format == ReportFormat::kJson && options.report.empty()) {
     return {kRunRefused,
-  RunSignals signals;
             "--format json: CMD writes to standard output and standard error: write the document to a file with "
             "--report FILE, or to standard output with --report -, which sends the output of CMD to standard error"};
   }

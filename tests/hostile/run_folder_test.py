@@ -1,7 +1,8 @@
 """run_folder_test.py FORKSIGHT HANGING: the command of a `forksight run` damages its own traces and its run folder, or writes the pid
-of a process into a trace that is not part of the run. The run must end with the status of the command, and must not touch that
-process."""
+of a process into a trace that is not part of the run. Or the owner of the folder of --out exchanges the run folder. The run must end
+with the status of the command, and must touch neither that process nor the files of other folders."""
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -60,6 +61,25 @@ import signal
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 os.read(ends[0], 1)
 """
+# The owner of the folder of --out puts a link in the place of the run folder.
+EXCHANGE = """
+import os, sys, time
+out, victim = sys.argv[1:]
+end = time.monotonic() + 30
+while time.monotonic() < end:
+    for name in os.listdir(out):
+        os.rename(f"{out}/{name}", f"{out}/gone")
+        os.symlink(victim, f"{out}/{name}")
+        sys.exit(0)
+sys.exit(1)
+"""
+# Ends when the link is there.
+AWAIT = """
+import os, sys, time
+while not any(entry.is_symlink() for entry in os.scandir(sys.argv[1])):
+    time.sleep(0.01)
+"""
+STRANGER = 65534
 
 
 def start_of(pid):
@@ -94,6 +114,35 @@ class RunFolder(unittest.TestCase):
         self.assertEqual(done.status, 137, done.text)
         self.assertIsNone(stranger.popen.poll(), "the run has ended a process that is not part of it")
         self.assertNotIn("processes: ", (self.folder / "report").read_text())
+
+    def test_files_behind_a_link_of_another_user_stay(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can act as two users")
+        self.folder.chmod(0o755)
+        out, victim = self.folder / "out", self.folder / "victim"
+        for folder in (out, victim):
+            folder.mkdir()
+        os.chown(out, STRANGER, STRANGER)
+        files = {victim / name: f"precious {name}" for name in ("run.json", "outside.json", "a.fstrace", "other")}
+        for name, forks in (("a run without a trace", ""), ("a run with a trace", FORKS)):
+            with self.subTest(name):
+                for path, text in files.items():
+                    path.write_text(text)
+                exchange = subprocess.Popen(["setpriv", f"--reuid={STRANGER}", f"--regid={STRANGER}", "--clear-groups",
+                                             "/usr/bin/python3", "-c", EXCHANGE, out, victim])
+                try:
+                    done = run([FORKSIGHT, "run", "--out", out, "--", sys.executable, "-c", AWAIT + forks, out],
+                               cwd=self.folder)
+                finally:
+                    exchange.kill()
+                    exchange.wait()
+                self.assertEqual(done.status, 0, done.text)
+                self.assertEqual({path: path.read_text() for path in files}, files)
+                for entry in out.iterdir():
+                    if entry.is_symlink():
+                        entry.unlink()
+                    else:
+                        shutil.rmtree(entry)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 #include "collect/run_log.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -204,6 +205,23 @@ TEST_F(RunLogFile, IsReplacedAsAWhole) {
   ASSERT_TRUE(read) << read.error();
   EXPECT_EQ(read->host, "node3");
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
+}
+
+TEST_F(RunLogFile, NoControlCharacterIsWrittenAsItIs) {
+  RunLog log;
+  log.command = {"a\x1b\x7f\u009b\u2028"};
+  const std::string text = to_json(log);
+  EXPECT_NE(text.find("a\\u001b\\u007f\\u009b\\u2028"), std::string::npos) << text;
+  const auto read = parse_run_log(text);
+  ASSERT_TRUE(read) << read.error();
+  EXPECT_EQ(read->command, log.command);
+}
+
+TEST_F(RunLogFile, IsWrittenIntoTheFolderOfTheDescriptor) {
+  const int fd = ::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  EXPECT_TRUE(write_run_log("/none", RunLog{}, fd));
+  ::close(fd);
+  EXPECT_TRUE(read_run_log(folder_ / "run.json"));
 }
 
 TEST_F(RunLogFile, ErrorsNameTheFile) {
