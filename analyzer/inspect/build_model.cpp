@@ -90,7 +90,7 @@ class Builder {
   void add_process(std::size_t subject, std::vector<model::Wait> waits);
   bool is_stuck_alone(std::size_t subject, std::int32_t tid);
   bool may_be_cancelled(std::size_t subject, std::int32_t tid) const;
-  bool is_of_interest(std::size_t subject) const;
+  void find_interesting();
   model::ForkId find_fork_of_loss(model::ForkId fork) const;
   void add_threads(std::size_t subject);
   std::optional<model::ForkId> add_fork(std::size_t child);
@@ -102,6 +102,7 @@ class Builder {
   Scene scene_;
   PythonStacks python_;
   LostThreads lost_;
+  std::vector<bool> is_interesting_;                                    // by subject, see find_interesting()
   std::map<std::size_t, std::unordered_set<std::int32_t>> stuck_tids_;  // by subject, only for processes that are awake
 };
 
@@ -129,21 +130,20 @@ void Builder::add_process(std::size_t subject, std::vector<model::Wait> waits) {
   scene_.model.processes.push_back(std::move(process));
 }
 
-// True if the process is stuck, or if a descendant that is a copy of this process is stuck. The stacks of other
-// processes show nothing useful.
-bool Builder::is_of_interest(std::size_t subject) const {
-  if (scene_.is_stuck(subject)) return true;
-  for (std::size_t other = 0; other < scene_.subjects.size(); ++other) {
-    if (!scene_.is_stuck(other)) continue;
-    auto at = scene_.subjects[other].parent;
-    for (std::size_t steps = 0; at && steps < scene_.subjects.size(); ++steps, at = scene_.subjects[*at].parent) {
-      if (*at == subject) {
-        if (is_same_layout(scene_.subjects[other].image, scene_.subjects[subject].image)) return true;
-        break;
-      }
+// Finds the processes that are stuck, and those with a stuck descendant that is a copy of the process. The stacks of
+// other processes show nothing useful.
+void Builder::find_interesting() {
+  const std::size_t count = scene_.subjects.size();
+  is_interesting_.assign(count, false);
+  for (std::size_t subject = 0; subject < count; ++subject) is_interesting_[subject] = scene_.is_stuck(subject);
+  for (std::size_t stuck = 0; stuck < count; ++stuck) {
+    if (!scene_.is_stuck(stuck)) continue;
+    auto at = scene_.subjects[stuck].parent;
+    for (std::size_t steps = 0; at && steps < count; ++steps, at = scene_.subjects[*at].parent) {
+      if (!is_interesting_[*at])
+        is_interesting_[*at] = is_same_layout(scene_.subjects[stuck].image, scene_.subjects[*at].image);
     }
   }
-  return false;
 }
 
 // `fork`: the fork that made a process. Returns the latest fork that left threads behind: `fork` itself, or a fork that
@@ -182,7 +182,7 @@ bool Builder::may_be_cancelled(std::size_t subject, std::int32_t tid) const {
 
 void Builder::add_threads(std::size_t subject) {
   const auto is_partly_stuck = [&](const image::Thread& thread) { return is_stuck_alone(subject, thread.tid); };
-  const bool is_whole = is_of_interest(subject);
+  const bool is_whole = is_interesting_[subject];
   const bool is_idle = scene_.subjects[subject].is_idle && scene_.subjects[subject].image.memory;
   const bool has_stacks =
       is_whole || is_idle || std::ranges::any_of(scene_.subjects[subject].image.threads, is_partly_stuck);
@@ -337,6 +337,7 @@ void Builder::build(std::vector<std::vector<model::Wait>> waits) {
   for (std::size_t subject = 0; subject < scene_.subjects.size(); ++subject) {
     add_process(subject, std::move(waits[subject]));
   }
+  find_interesting();
   for (std::size_t subject = 0; subject < scene_.subjects.size(); ++subject) add_threads(subject);
   find_semaphore_holders(scene_);
   for (std::size_t subject = 0; subject < scene_.subjects.size(); ++subject) {

@@ -10,6 +10,8 @@
 #include <set>
 #include <span>
 #include <thread>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "image/live.hpp"
 #include "image/stacks.hpp"
@@ -70,13 +72,6 @@ std::uint64_t find_program(std::int32_t pid, const std::string& exe) {
   return first != mappings.end() ? first->start : 0;
 }
 
-bool runs_the_same(std::int32_t pid, std::int32_t other) {
-  const std::string exe = proc::read_exe(pid);
-  if (exe.empty() || proc::read_exe(other) != exe) return false;
-  const std::uint64_t start = find_program(pid, exe);
-  return start != 0 && find_program(other, exe) == start;
-}
-
 // Finds processes that are younger than process `pid` and in its process group, and whose parent is in another group.
 // Such a process has lost the parent that forked the process. The process is no longer a descendant of `pid`, but a
 // descendant of `pid` may still wait for the process.
@@ -100,6 +95,8 @@ class Look {
       : reader_(reader), pid_(pid), options_(options), supervisor_(pid, Clock::duration::zero()) {}
 
   LiveTree take() {
+    for (const ProcessKey& other : options_.others) asked_about_.insert(other.pid);
+    asked_about_.insert(pid_);
     ancestors_ = find_ancestors(pid_);
     for (const std::int32_t ancestor : ancestors_) {
       if (const auto stat = proc::read_stat(ancestor)) supervisor_.tree().adopt({ancestor, stat->start_ticks});
@@ -107,15 +104,16 @@ class Look {
     for (const ProcessKey& other : options_.others) supervisor_.tree().adopt(other);
     for (const ProcessKey& other : find_parentless_in_group(pid_)) supervisor_.tree().adopt(other);
     supervisor_.set_own_signals(options_.own_signals);
-    supervisor_.poll_at_any_age(Clock::now());
+    poll();
     look_for_spinning();
     for (int again = 0; again < kFurtherLooks && is_undecided() && !supervisor_.tables().is_cut(); ++again) {
       std::this_thread::sleep_for(kSpinPace);
-      supervisor_.poll_at_any_age(Clock::now());
+      poll();
     }
     // A thread that ran at each look of look_for_spinning() may sleep by now. If its process has a verdict by now, that
     // process does not count as spinning.
     for (const auto& [key, verdict] : supervisor_.verdicts()) spinning_.erase(key.pid);
+    find_parents_of_stuck();
     choose();
     find_all_waits();
     note_rest();
@@ -131,6 +129,11 @@ class Look {
   }
 
  private:
+  void poll() {
+    supervisor_.poll_at_any_age(Clock::now());
+    find_generations();
+  }
+
   // Notes for how long each stuck process has not run. Must be called before any thread is stopped, because after a
   // stop the threads seem to have run.
   void note_rest() {
@@ -196,36 +199,70 @@ class Look {
     });
   }
 
-  // 0 for the process that was asked about and for `others`, 1 for their children, and so on. -1: the process descends
-  // from none of these processes.
-  int generation_of(std::int32_t pid) const {
-    for (int generation = 0;; ++generation) {
-      if (is_asked_about(pid)) return generation;
-      const auto member = supervisor_.tree().living().find(pid);
-      if (member == supervisor_.tree().living().end()) return -1;
-      pid = member->second.ppid;
+  // Finds the generation of each process of the tree. Goes up from each process only to the first process whose
+  // generation is known. So the time grows linearly with the number of processes, even if they form a long chain.
+  void find_generations() {
+    generations_.clear();
+    const auto& living = supervisor_.tree().living();
+    std::vector<std::int32_t> chain;
+    for (const auto& [start, first] : living) {
+      int generation = -1;
+      for (std::int32_t pid = start;;) {
+        if (is_asked_about(pid)) {
+          generation = 0;
+          break;
+        }
+        const auto member = living.find(pid);
+        if (member == living.end()) break;
+        // Each process of the chain is known from now on, at first with -1. So the loop ends even if the parents form a
+        // ring because pids were used again.
+        const auto [known, is_new] = generations_.try_emplace(pid, -1);
+        generation = known->second;
+        if (!is_new) break;
+        chain.push_back(pid);
+        pid = member->second.ppid;
+      }
+      for (; !chain.empty(); chain.pop_back()) {
+        if (generation >= 0) ++generation;
+        generations_[chain.back()] = generation;
+      }
     }
   }
 
-  bool is_asked_about(std::int32_t pid) const {
-    return pid == pid_ || std::ranges::find(options_.others, pid, &ProcessKey::pid) != options_.others.end();
+  // 0 for the process that was asked about and for `others`, 1 for their children, and so on. -1: the process descends
+  // from none of these processes.
+  int generation_of(std::int32_t pid) const {
+    if (is_asked_about(pid)) return 0;
+    const auto known = generations_.find(pid);
+    return known == generations_.end() ? -1 : known->second;
   }
+
+  bool is_asked_about(std::int32_t pid) const { return asked_about_.contains(pid); }
 
   bool is_ancestor(std::int32_t pid) const { return std::ranges::find(ancestors_, pid) != ancestors_.end(); }
 
-  // True if a descendant is stuck. Not only children count: a grandchild may wait for a lock that a thread of its
-  // grandparent held.
-  bool has_stuck_child(std::int32_t pid) const {
+  // Finds the processes with a stuck descendant. Not only children count: a grandchild may wait for a lock that a
+  // thread of its grandparent held.
+  void find_parents_of_stuck() {
     const auto& living = supervisor_.tree().living();
-    return std::ranges::any_of(living, [&](const auto& entry) {
-      if (!is_stuck(entry.second)) return false;
-      auto at = living.find(entry.second.ppid);
+    for (const auto& [pid, member] : living) {
+      if (!is_stuck(member)) continue;
+      auto at = living.find(member.ppid);
       for (std::size_t steps = 0; at != living.end() && steps < kMostAncestors; ++steps) {
-        if (at->first == pid) return true;
+        parents_of_stuck_.insert(at->first);
         at = living.find(at->second.ppid);
       }
-      return false;
-    });
+    }
+  }
+
+  bool has_stuck_child(std::int32_t pid) const { return parents_of_stuck_.contains(pid); }
+
+  // True if the parent of the process waits in vfork() for it. Asks once about each parent, because a parent may have
+  // thousands of children.
+  bool is_in_vfork(const watch::Member& member) {
+    const auto [children, is_new] = vfork_children_.try_emplace(member.ppid);
+    if (is_new) children->second = proc::find_vfork_children(member.ppid);
+    return children->second.contains(member.key.pid);
   }
 
   // Chooses the processes to examine: the process that the user asked about, its descendants, and its ancestors that
@@ -239,22 +276,31 @@ class Look {
       const bool is_below = generation >= 0 && (options_.depth < 0 || generation <= options_.depth);
       if (is_below || (is_ancestor(pid) && (is_stuck(member) || has_stuck_child(pid)))) pids.insert(pid);
     }
-    for (bool grew = true; grew;) {
-      grew = false;
-      for (const auto& [key, verdict] : supervisor_.verdicts()) {
-        if (!verdict.waits_for) continue;
-        const std::int32_t target = verdict.waits_for->pid;
-        if (pids.contains(key.pid) == pids.contains(target) || proc::is_own_process(target)) continue;
-        pids.insert(key.pid);
-        pids.insert(target);
-        grew = true;
-      }
-    }
+    add_waiters_and_awaited(pids);
     for (const std::int32_t pid : pids) {
       const auto member = supervisor_.tree().living().find(pid);
       if (member == supervisor_.tree().living().end()) continue;
       index_.emplace(pid, chosen_.size());
       chosen_.push_back(member->second);
+    }
+  }
+
+  // Adds the processes that wait for a process of `pids`, and those for which a process of `pids` waits, and so on.
+  void add_waiters_and_awaited(std::set<std::int32_t>& pids) const {
+    std::unordered_map<std::int32_t, std::vector<std::int32_t>> beside;
+    for (const auto& [key, verdict] : supervisor_.verdicts()) {
+      if (!verdict.waits_for || proc::is_own_process(verdict.waits_for->pid)) continue;
+      beside[key.pid].push_back(verdict.waits_for->pid);
+      beside[verdict.waits_for->pid].push_back(key.pid);
+    }
+    std::vector<std::int32_t> open(pids.begin(), pids.end());
+    while (!open.empty()) {
+      const auto others = beside.find(open.back());
+      open.pop_back();
+      if (others == beside.end()) continue;
+      for (const std::int32_t other : others->second) {
+        if (pids.insert(other).second) open.push_back(other);
+      }
     }
   }
 
@@ -407,7 +453,7 @@ class Look {
       subject.image.cmdline = member.cmdline;
       if (const auto stat = proc::read_stat(member.key.pid)) {
         subject.is_forked = (stat->flags & proc::kForkedWithoutExec) != 0;
-        subject.is_in_vfork = *subject.is_forked && proc::is_in_vfork(member.key.pid, member.ppid);
+        subject.is_in_vfork = *subject.is_forked && is_in_vfork(member);
       }
       for (image::Thread& thread : subject.image.threads) {
         const auto stat = proc::parse_stat(proc::read_file(proc::task_path(member.key.pid, thread.tid, "stat")).text);
@@ -513,6 +559,16 @@ class Look {
     return any_stays_in_place(subject.image, spinners);
   }
 
+  // True if both processes run the same program at the same address. Reads the mappings of `parent` once, because a
+  // parent may have thousands of children.
+  bool runs_the_same(std::int32_t pid, std::int32_t parent) {
+    const std::string exe = proc::read_exe(pid);
+    if (exe.empty() || proc::read_exe(parent) != exe) return false;
+    const auto [there, is_new] = programs_.try_emplace(parent, 0);
+    if (is_new) there->second = find_program(parent, exe);
+    return there->second != 0 && find_program(pid, exe) == there->second;
+  }
+
   void link() {
     for (std::size_t i = 0; i < result_.subjects.size(); ++i) {
       Subject& subject = result_.subjects[i];
@@ -548,6 +604,11 @@ class Look {
   std::map<std::int32_t, proc::Round> rounds_;               // by pid, of each process whose waits are read
   std::map<std::int32_t, std::chrono::milliseconds> rest_;   // by pid
   std::map<std::int32_t, std::set<std::int32_t>> spinning_;  // tids by pid
+  std::unordered_set<std::int32_t> asked_about_;             // the process and `others` of the options
+  std::unordered_map<std::int32_t, int> generations_;        // by pid, of the latest look; see generation_of()
+  std::unordered_set<std::int32_t> parents_of_stuck_;        // see find_parents_of_stuck()
+  std::unordered_map<std::int32_t, std::set<std::int32_t>> vfork_children_;  // by parent
+  std::unordered_map<std::int32_t, std::uint64_t> programs_;                 // by pid, as from find_program()
   std::vector<std::int32_t> ancestors_;
   std::vector<watch::Member> chosen_;
   std::map<std::int32_t, std::size_t> index_;  // by pid

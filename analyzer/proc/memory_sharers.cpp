@@ -120,6 +120,9 @@ void MemorySharers::group() {
     }
   }
   if (!is_told || !is_still_in_order()) groups_.clear();
+  for (std::size_t at = 0; at < groups_.size(); ++at) {
+    for (const Process& process : groups_[at]) group_of_.emplace(process.pid, at);
+  }
 }
 
 // /proc shows the peak to every user.
@@ -170,10 +173,9 @@ Sharing MemorySharers::find(std::int32_t pid, std::int32_t tid, std::vector<std:
     is_hidden = is_hidden || !perhaps;
     if (perhaps == true) found.push_back(other.pid);
   };
-  const auto is_it = [&](const Process& process) { return process.pid == pid; };
-  const auto group = std::ranges::find_if(groups_, [&](const Group& one) { return std::ranges::any_of(one, is_it); });
-  if (group != groups_.end()) {
-    for (const Process& other : *group) {
+  const auto group = group_of_.find(pid);
+  if (group != group_of_.end()) {
+    for (const Process& other : groups_[group->second]) {
       if (other.pid != pid) found.push_back(other.pid);
     }
     for (const Process& other : uncompared_) add_if_possible(other);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 namespace forksight::proc {
@@ -51,7 +52,8 @@ class MemorySharers {
 
   std::vector<Process> all_;
   bool has_grouped_ = false;
-  std::vector<Group> groups_;        // sorted by the order that kcmp() tells
+  std::vector<Group> groups_;                               // sorted by the order that kcmp() tells
+  std::unordered_map<std::int32_t, std::size_t> group_of_;  // indexes into `groups_`, by pid
   std::vector<Process> uncompared_;  // in no group, because the kernel refuses to compare these processes
   // The peaks of all processes, read three times, one process after the other. Empty until a peak is needed.
   std::array<std::map<std::int32_t, Peak>, 3> peaks_;

@@ -6,8 +6,6 @@
 #include <linux/wait.h>
 #include <sys/syscall.h>
 
-#include <algorithm>
-
 #include "proc/proc_fs.hpp"
 
 namespace forksight::proc {
@@ -178,18 +176,18 @@ bool is_awake(std::int32_t pid, std::int32_t tid) {
   return classify(thread).kind == WaitClass::kAwakable;
 }
 
-bool is_in_vfork(std::int32_t pid, std::int32_t parent) {
+std::set<std::int32_t> find_vfork_children(std::int32_t parent) {
+  std::set<std::int32_t> found;
   for (const std::int32_t tid : list_numbers(proc_path(parent, "task")).numbers) {
-    const auto children = parse_pids(read_file(task_path(parent, tid, "children")).text);
-    if (std::find(children.begin(), children.end(), pid) == children.end()) continue;
     // In vfork(), the kernel lets the thread sleep in state D (wait_for_vfork_done() of its kernel/fork.c).
     const auto stat = parse_stat(read_file(task_path(parent, tid, "stat")).text);
-    if (!stat || stat->state != 'D') return false;
+    if (!stat || stat->state != 'D') continue;
     bool refused = false;
     const auto thread = sample_thread(parent, tid, refused);
-    return thread && classify(*thread).kind == WaitClass::kVfork;
+    if (!thread || classify(*thread).kind != WaitClass::kVfork) continue;
+    for (const std::int32_t child : parse_pids(read_file(task_path(parent, tid, "children")).text)) found.insert(child);
   }
-  return false;
+  return found;
 }
 
 }  // namespace forksight::proc

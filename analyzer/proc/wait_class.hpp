@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 
 #include "proc/thread_sample.hpp"
 
@@ -41,7 +42,8 @@ bool has_timeout(const Syscall& call);
 // read.
 bool is_awake(std::int32_t pid, std::int32_t tid);
 
-// True if a thread of `parent` waits in vfork() until `pid` calls exec or ends. Until then, both share their memory.
-bool is_in_vfork(std::int32_t pid, std::int32_t parent);
+// Returns the children of the threads of `parent` that wait in vfork(). Such a thread waits until a child calls exec or
+// ends. Until then, both share their memory.
+std::set<std::int32_t> find_vfork_children(std::int32_t parent);
 
 }  // namespace forksight::proc
