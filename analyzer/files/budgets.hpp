@@ -151,8 +151,12 @@ inline constexpr std::uint64_t kMaxSemaphoreSearchBytes = std::uint64_t{512} << 
 // /proc.
 inline constexpr std::size_t kMaxPolledDescriptors = 65'536;
 
-// Pairs of a waiting thread and a process that could end its wait, at one look at a process tree. If 1,000 processes
-// wait at one pipe that all of them have open, there are a million such pairs. About further waits nothing is proven.
+// Processes that could end a wait, if this wait is to be examined however many waits there are. The work on such waits
+// grows linearly with their number.
+inline constexpr std::size_t kFewPossibleWakers = 64;
+// Pairs of a waiting thread and a process that could end its wait, at one look at a process tree, of waits that more
+// processes could end. If 1,000 processes wait at one pipe that all of them have open, there are a million such pairs.
+// About further waits that more processes could end nothing is proven.
 inline constexpr std::size_t kMaxPossibleWakers = 1'200'000;
 
 // Processes and threads that the JSON report lists for one wait: those that could end the wait.

@@ -235,7 +235,7 @@ class Search {
       plan.others.push_back(anybody(fmt::format("whoever maps {}", place->path)));
   }
 
-  void plan_child(const Waiter& waiter, Plan& plan) const {
+  void plan_child(const Waiter& waiter, Plan& plan) {
     const proc::WaitTarget target = proc::classify(waiter.thread);
     if (target.pidfd >= 0) {
       if (const auto process = proc::resolve_pidfd(waiter.thread.tid, target.pidfd))
@@ -249,10 +249,8 @@ class Search {
     std::set<std::int32_t> children;
     for (const std::int32_t child : proc::read_children(waiter.pid)) children.insert(child);
     // If the waiting process is a tracer, wait4() and waitid() also wait for the processes that it traces.
-    for (const auto& [pid, member] : tree_.living()) {
-      const auto status = proc::parse_status(proc::read_file(proc::proc_path(pid, "status")).text);
-      if (status && status->tracer == waiter.pid) children.insert(pid);
-    }
+    if (!traced_) traced_ = find_traced(tree_);
+    for (auto [at, end] = traced_->equal_range(waiter.pid); at != end; ++at) children.insert(at->second);
     for (const std::int32_t child : children) {
       if (is_awaited(child)) plan.others.push_back(of_process(child, "wait4"));
     }
@@ -554,6 +552,7 @@ class Search {
   std::map<std::uint64_t, std::optional<proc::Peer>> peers_;               // by the inode of the socket
   std::size_t polled_left_ = kMostPolledOfAll;
   std::optional<proc::SharedMemory> shared_;
+  std::optional<std::multimap<std::int32_t, std::int32_t>> traced_;  // find_traced()
   Freezers freezers_;
   std::optional<WakerFinder> wakers_;  // made when needed, because its constructor takes time
 };

@@ -99,6 +99,8 @@ void Supervisor::look(Clock::time_point now, Clock::duration age) {
   add_stalled(now);
   add_partly_stuck(now, age == Clock::duration::zero());
   add_unheard(now);
+  had_too_many_wakers_ = had_too_many_wakers_ || wakers_.has_too_many();
+  has_left_out_descriptors_ = has_left_out_descriptors_ || tables_.is_cut();
 }
 
 void Supervisor::sample_all(Clock::time_point now, bool at_once) {
@@ -237,10 +239,18 @@ std::uint64_t Supervisor::own_signals_of(std::int32_t pid) const {
   return std::uint64_t{1} << static_cast<unsigned>(own->second.signal - 1);
 }
 
-bool Supervisor::has_child_beside(std::int32_t pid, const std::set<std::int32_t>& stuck) const {
+bool Supervisor::has_child(std::int32_t pid) const {
   return std::ranges::any_of(tree_.living(), [&](const auto& entry) {
-    return entry.second.ppid == pid && entry.second.state != 'Z' && !stuck.contains(entry.first);
+    return entry.second.ppid == pid && entry.second.state != 'Z';
   });
+}
+
+std::set<std::int32_t> Supervisor::find_parents_of_others(const std::set<std::int32_t>& stuck) const {
+  std::set<std::int32_t> parents;
+  for (const auto& [pid, member] : tree_.living()) {
+    if (member.state != 'Z' && !stuck.contains(pid)) parents.insert(member.ppid);
+  }
+  return parents;
 }
 
 bool Supervisor::may_be_timed_out(std::int32_t pid, const std::vector<proc::ThreadSample>& threads) {
@@ -250,7 +260,7 @@ bool Supervisor::may_be_timed_out(std::int32_t pid, const std::vector<proc::Thre
   evidence.own_signals = own_signals_of(pid);
   evidence.second.threads = threads;
   const std::uint64_t handlers = find_handlers(evidence).ways_out;
-  const bool may_hear_of_child = (handlers & kChildSignal) != 0 && has_child_beside(pid, {});
+  const bool may_hear_of_child = (handlers & kChildSignal) != 0 && has_child(pid);
   return may_hear_of_child || find_timed_signals(pid, lives->tid, handlers, tables_) != 0;
 }
 
@@ -402,10 +412,11 @@ void Supervisor::conclude(const std::vector<std::int32_t>& suspects) {
   for (std::size_t node = 0; node < pids.size(); ++node) {
     if (judgements[node].state != StuckState::kAwake && !rescuers[node]) lasting.insert(pids[node]);
   }
+  const std::set<std::int32_t> parents_of_others = find_parents_of_others(lasting);
   std::vector<bool> is_timed;
   for (const std::int32_t pid : pids) {
     const Proof& proof = *watched_.at(pid).proof;
-    const bool may_hear_of_child = (proof.handlers & kChildSignal) != 0 && has_child_beside(pid, lasting);
+    const bool may_hear_of_child = (proof.handlers & kChildSignal) != 0 && parents_of_others.contains(pid);
     is_timed.push_back(proof.timed != 0 || may_hear_of_child);
   }
   const auto timed_rescuers = find_nearest_ways_out(processes, is_timed);
@@ -580,13 +591,14 @@ std::vector<std::string> Supervisor::limits(const std::function<bool(std::int32_
     limits.push_back(fmt::format("process {} ({}): the kernel does not let forksight list its descriptors", pid,
                                  member->second.comm));
   }
-  if (wakers_.has_too_many()) {
-    limits.push_back(
-        fmt::format("some pipes or sockets are open in very many processes: forksight proves nothing about waits for them "
-                    "beyond {} pairs of a waiting thread and a process that could end its wait",
-                    files::kMaxPossibleWakers));
+  if (had_too_many_wakers_) {
+    limits.push_back(fmt::format(
+        "very many processes could end the waits of others, for example because all of them have one pipe open: "
+        "forksight examines {} pairs of a waiting thread and a process that could end its wait, and proves nothing "
+        "about further waits that more than {} processes could end",
+        files::kMaxPossibleWakers, files::kFewPossibleWakers));
   }
-  if (tables_.is_cut()) {
+  if (has_left_out_descriptors_ || tables_.is_cut()) {
     limits.push_back(fmt::format(
         "the processes have so many descriptors that forksight left out some after {} s of processor time: it proves "
         "nothing about waits for pipes, sockets, eventfds and file locks, nor about processes whose descriptors it left "

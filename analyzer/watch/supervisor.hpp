@@ -154,9 +154,10 @@ class Supervisor {
   ProcessEvidence read_evidence(const Watched& watched, proc::MemorySharers& memories, Freezers& freezers);
   static ProcessWaits waits_of(const Watched& watched);
   std::uint64_t own_signals_of(std::int32_t pid) const;
-  // True if the process has a living child that is not among `stuck`. Such a child may end, and then the process
-  // receives a SIGCHLD.
-  bool has_child_beside(std::int32_t pid, const std::set<std::int32_t>& stuck) const;
+  // True if the process has a living child. The child may end, and then the process receives a SIGCHLD.
+  bool has_child(std::int32_t pid) const;
+  // Returns the processes with a living child that is not among `stuck`.
+  std::set<std::int32_t> find_parents_of_others(const std::set<std::int32_t>& stuck) const;
   // Meant for a process that is awake or spins. True if one of `threads` would run a handler for a signal that arrives
   // without a sender: because of a timer, a descriptor, or the end of a child.
   bool may_be_timed_out(std::int32_t pid, const std::vector<proc::ThreadSample>& threads);
@@ -188,6 +189,10 @@ class Supervisor {
   std::map<proc::ProcessKey, std::string> unreadable_;  // the program of each process
   std::map<std::int32_t, OwnSignal> own_signals_;       // by pid
   bool sharing_unknown_ = false;
+  // True if a limit applied at any look: the number of possible wakers, or the time to read descriptors. `run` reports
+  // its limits only when the job has ended.
+  bool had_too_many_wakers_ = false;
+  bool has_left_out_descriptors_ = false;
   std::uint64_t failures_before_look_ = 0;  // the value of proc::count_failures() before the latest look
 };
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "proc/proc_fs.hpp"
+#include "proc/thread_sample.hpp"
 
 namespace forksight::watch {
 namespace {
@@ -111,6 +112,15 @@ std::vector<proc::ProcessKey> Tree::descendants() const {
       found.push_back(member.key);
       grew = true;
     }
+  }
+  return found;
+}
+
+std::multimap<std::int32_t, std::int32_t> find_traced(const Tree& tree) {
+  std::multimap<std::int32_t, std::int32_t> found;
+  for (const auto& [pid, member] : tree.living()) {
+    const auto status = proc::parse_status(proc::read_file(proc::proc_path(pid, "status")).text);
+    if (status && status->tracer > 0) found.emplace(status->tracer, pid);
   }
   return found;
 }

@@ -61,4 +61,7 @@ class Tree {
   std::chrono::steady_clock::time_point next_walk_{};
 };
 
+// Returns the processes of the tree that are traced, by the pid of the thread that traces them.
+std::multimap<std::int32_t, std::int32_t> find_traced(const Tree& tree);
+
 }  // namespace forksight::watch

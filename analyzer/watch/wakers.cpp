@@ -112,6 +112,7 @@ void WakerFinder::begin_look() {
   if (!is_whole_) find_outside();
   begin_pass();
   has_too_many_ = false;
+  traced_.reset();
   file_locks_.reset();
   shared_.reset();
   memory_holders_.clear();
@@ -155,6 +156,9 @@ Answer WakerFinder::find(std::int32_t pid, const proc::ThreadSample& thread, con
 }
 
 Answer WakerFinder::within_limit(Answer answer, WaitFacts& facts) {
+  // Short lists need no limit, because all of them together grow only linearly with the number of waits. So a crowd at
+  // one pipe does not hide a hang of a process that shares nothing with the crowd.
+  if (facts.wakers.size() <= files::kFewPossibleWakers) return answer;
   counted_ += facts.wakers.size();
   if (counted_ <= files::kMaxPossibleWakers) return answer;
   facts.wakers.clear();
@@ -163,7 +167,7 @@ Answer WakerFinder::within_limit(Answer answer, WaitFacts& facts) {
 }
 
 Answer WakerFinder::find_children(std::int32_t pid, const proc::ThreadSample& thread, const Tree& tree, bool thorough,
-                                  WaitFacts& facts) const {
+                                  WaitFacts& facts) {
   const proc::WaitTarget target = proc::classify(thread);
   std::int64_t child = target.child;
   if (target.pidfd >= 0) {
@@ -186,10 +190,8 @@ Answer WakerFinder::find_children(std::int32_t pid, const proc::ThreadSample& th
   if (thorough || is_one) {
     for (const std::int32_t any : proc::read_children(pid)) add(any);
     // A tracer also waits for the processes that it traces, whoever their parent is.
-    for (const auto& [other, member] : tree.living()) {
-      const auto status = proc::parse_status(proc::read_file(proc::proc_path(other, "status")).text);
-      if (status && status->tracer == pid) add(other);
-    }
+    if (!traced_) traced_ = find_traced(tree);
+    for (auto [at, end] = traced_->equal_range(pid); at != end; ++at) add(at->second);
   } else {
     for (const auto& [other, member] : tree.living()) {
       if (member.ppid == pid) add(other);

@@ -43,7 +43,8 @@ class WakerFinder {
   // Drops the data that was read for the previous look, except the descriptor tables.
   void begin_look();
   // Must be called before the waits of a tree are passed to find(), each of them once. From then on, find() counts the
-  // wakers that it returns. After files::kMaxPossibleWakers of them, the answer is kUnknown.
+  // wakers of each wait that has more than files::kFewPossibleWakers of them. After files::kMaxPossibleWakers, the
+  // answer for such a wait is kUnknown.
   void begin_pass() { counted_ = 0; }
   // True if an answer of this look was kUnknown because of that limit.
   bool has_too_many() const { return has_too_many_; }
@@ -72,7 +73,7 @@ class WakerFinder {
 
  private:
   Answer find_children(std::int32_t pid, const proc::ThreadSample& thread, const Tree& tree, bool thorough,
-                       WaitFacts& facts) const;
+                       WaitFacts& facts);
   Answer find_vfork_child(std::int32_t pid, const proc::ThreadSample& thread, WaitFacts& facts) const;
   Answer find_polled(std::int32_t pid, const proc::ThreadSample& thread, const Tree& tree, bool thorough,
                      WaitFacts& facts);
@@ -88,7 +89,7 @@ class WakerFinder {
   Answer find_changers(std::int32_t pid, std::int32_t tid, std::int32_t epoll, WaitFacts& facts);
   Answer find_armers(std::int32_t tid, std::int32_t fd, const proc::Object& timer, WaitFacts& facts);
   void add_receivers(WaitFacts& facts) const;
-  // Counts the wakers of a wait. Returns `answer`, or kUnknown without wakers if they are too many.
+  // Counts the wakers of a wait, if they are many. Returns `answer`, or kUnknown without wakers if they are too many.
   Answer within_limit(Answer answer, WaitFacts& facts);
   Answer find_lock_holders(std::int32_t pid, const proc::ThreadSample& thread, WaitFacts& facts);
   // True if a socket of the tree has descriptors in its queue. The answer is kept for one look.
@@ -120,6 +121,7 @@ class WakerFinder {
   std::vector<proc::Holder> receivers_;
   Clock::time_point next_scan_{};
   // The following members contain what was read for the current look. begin_look() empties them.
+  std::optional<std::multimap<std::int32_t, std::int32_t>> traced_;  // find_traced()
   std::optional<std::vector<proc::FileLock>> file_locks_;
   std::optional<proc::SharedMemory> shared_;
   std::map<std::string, std::vector<proc::Holder>> memory_holders_;  // holders of shared memory, by its path
@@ -133,7 +135,7 @@ class WakerFinder {
   std::optional<bool> has_memory_groups_;                                  // has_memory_groups_of_version_1()
   std::optional<std::set<std::uint64_t>> autofs_pipes_;                    // find_autofs_pipes()
   std::map<std::pair<std::int32_t, std::int32_t>, proc::Object> objects_;  // by thread and descriptor
-  std::size_t counted_ = 0;                                                // wakers that the present pass has found
+  std::size_t counted_ = 0;                                                // wakers that this pass has counted
   bool has_too_many_ = false;
   std::size_t polled_ = 0;  // polled descriptors, counted for one look
 };
