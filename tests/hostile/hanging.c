@@ -4,6 +4,7 @@
 //   hanging poll THREADS N        has THREADS threads, and each polls N entries
 //   hanging share PROCESSES THREADS  reads from a pipe in each of PROCESSES processes with THREADS threads; all hold it open
 //   hanging crowd PROCESSES N     like `share PROCESSES 1`, and each process has N more descriptors
+//   hanging tree DEPTH IDLE STUCK  a chain of DEPTH processes; the last has IDLE children that sleep, and STUCK that hang
 //   hanging receive THREADS       has THREADS threads, and each waits for a message, with a time limit of an hour
 //   hanging lock                  locks a mutex twice
 //   hanging vdso FILE             writes a library over the vDSO, and calls the entry of the library, which reads from a pipe
@@ -145,6 +146,35 @@ static void crowd(int processes, int count) {
   share(processes, 1);
 }
 
+// Forks a child that ends with its parent. Returns true in the child.
+static int fork_bound(void) {
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child < 0) fail("fork");
+  if (child != 0) return 0;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(2);
+  return 1;
+}
+
+static void tree(int depth, int idle, int stuck) {
+  int is_last = 1;
+  for (int i = 1; i < depth && is_last; ++i) is_last = fork_bound();
+  for (int i = 0; is_last && i < idle + stuck; ++i) {
+    if (!fork_bound()) continue;
+    int ends[2];
+    char byte;
+    if (i < idle) {
+      for (;;) pause();
+    }
+    if (pipe(ends) != 0) fail("pipe");
+    while (read(ends[0], &byte, 1) > 0) {
+    }
+  }
+  if (is_last) say_ready();
+  for (;;) pause();
+}
+
 // Waits up to an hour for a message. The kernel does not restart a recv() with SO_RCVTIMEO that a stop interrupted.
 static void* receive_slowly(void* unused) {
   const struct timeval limit = {3600, 0};
@@ -213,6 +243,7 @@ int main(int argc, char** argv) {
   if (argc == 4 && strcmp(argv[1], "poll") == 0) poll_many(atoi(argv[2]), atoi(argv[3]));
   if (argc == 4 && strcmp(argv[1], "share") == 0) share(atoi(argv[2]), atoi(argv[3]));
   if (argc == 4 && strcmp(argv[1], "crowd") == 0) crowd(atoi(argv[2]), atoi(argv[3]));
+  if (argc == 5 && strcmp(argv[1], "tree") == 0) tree(atoi(argv[2]), atoi(argv[3]), atoi(argv[4]));
   if (argc == 3 && strcmp(argv[1], "receive") == 0) receive_many(atoi(argv[2]));
   if (argc == 2 && strcmp(argv[1], "lock") == 0) lock_twice();
   if (argc == 3 && strcmp(argv[1], "vdso") == 0) replace_vdso(argv[2]);
