@@ -125,7 +125,7 @@ TEST_F(LoadRun, ASearchEndsAfterSomeEntriesAndVisitsNearFoldersFirst) {
   std::size_t all = 0;
   const auto count = [&](const fs::path& path) {
     ++all;
-    near += path.filename() == "near" ? 1 : 0;
+    if (path.filename() == "near") ++near;
   };
   const auto limits = files::visit_files(folder_, count, 10);
   EXPECT_EQ(near, 3U);
