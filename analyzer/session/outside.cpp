@@ -102,7 +102,8 @@ model::Model with_traced_forks(const model::Model& seen, const model::Model& tra
              is_same(traced.processes[one.process], model.processes[fork.process]);
     });
     if (same == traced.forks.end()) continue;
-    if (!same->is_inferred) remove_disproved(model, id, *same, traced);
+    const bool is_whole = !same->is_inferred && !traced.processes[same->process].has_gaps;
+    if (is_whole) remove_disproved(model, id, *same, traced);
     if (!fork.stack.known()) fork.stack = same->stack;
     if (same->python && *same->python < traced.python.size()) {
       fork.python = model.python.size();
