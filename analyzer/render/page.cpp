@@ -42,7 +42,12 @@ Page::Page(const PageOptions& paper)
 void Page::put(Style style, std::string_view printable_text) {
   const bool is_plain = !colour_ || style == Style::kPlain || printable_text.empty();
   if (!is_plain) out_ += escape_of(style);
-  out_ += printable_text;
+  // GitHub Actions takes a line for a command if the line begins with blanks and "::". A name in the report could be
+  // chosen so that a line begins like this.
+  const bool is_command = is_blank_ && printable_text.starts_with("::");
+  if (is_command) out_ += "\\x3a";
+  out_ += printable_text.substr(is_command ? 1 : 0);
+  is_blank_ = is_blank_ && printable_text.find_first_not_of(' ') == std::string_view::npos;
   if (!is_plain) out_ += "\x1b[0m";
   column_ += width(printable_text);
 }
@@ -56,6 +61,7 @@ void Page::pad(std::size_t to_column) {
 void Page::end_line() {
   out_ += '\n';
   column_ = 0;
+  is_blank_ = true;
 }
 
 void Page::flow(Style style, std::string_view text, std::size_t indent) {

@@ -73,6 +73,7 @@ class Page {
   bool keeps_headlines_whole_;
   std::size_t columns_;
   std::size_t column_ = 0;
+  bool is_blank_ = true;  // the present line has no text yet, only blanks
   std::string out_;
 };
 

@@ -18,6 +18,18 @@ TEST(Page, WrapsAtItsWidth) {
   EXPECT_EQ(page.take(), "0123456789 0123456789 0123456789 0123456\n0123456789 012345678 0123456789\n0123456789 x\n");
 }
 
+TEST(Page, NoLineIsACommandOfGitHubActions) {
+  Page page({.columns = 20});
+  page.paragraph(Style::kPlain, "a/long/name/of/file ::error::injected");
+  page.paragraph(Style::kPlain, "::warning::too", 4);
+  page.paragraph(Style::kPlain, "std::string f::g", 0);
+  const std::string text = page.take();
+  EXPECT_EQ(text.find("\n::"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n\\x3a:error::injected\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("    \\x3a:warning::too\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("std::string f::g\n"), std::string::npos) << text;
+}
+
 TEST(Page, CutsNoWord) {
   const std::string path = "/a/path/that/is/much/longer/than/forty/columns/so/it/stands/alone.cpp";
   Page page = page_of(40);
