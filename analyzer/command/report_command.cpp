@@ -35,7 +35,8 @@ struct ReportLine {
   ReportStyle style;
 };
 
-// True if the only files are traces whose writers had not finished creating them.
+// True if neither a trace nor a log tells anything about a process. For example, the writer of the only trace had not
+// finished creating it.
 bool has_no_evidence(const model::Model& model, const OutsideFindings& outside) {
   if (!model.processes.empty() || !model.command.empty()) return false;
   model::Model copy = model;

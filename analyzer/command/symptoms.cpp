@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <cstdint>
 #include <initializer_list>
 #include <map>
 #include <set>
@@ -11,6 +12,7 @@
 
 #include "command/nearest.hpp"
 #include "command/pages.hpp"
+#include "render/printable.hpp"
 
 namespace forksight {
 namespace {
@@ -112,33 +114,27 @@ bool is_letter_or_digit(char c) {
   return byte >= kFirstOfOtherScripts || std::isalnum(byte) != 0;
 }
 
-// Returns how many bytes the character at `at` has in UTF-8, or 0 if the bytes are not UTF-8.
-std::size_t length_in_utf8(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned lead = byte(at);
-  const std::size_t length = lead < 0x80 ? 1 : lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC2 ? 2 : 0;
-  if (at + length > text.size()) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(at + i) & 0xC0U) != 0x80U) return 0;
-  }
-  return length;
-}
-
 // Returns the text with the letters of Latin-1 in lower case, with "'" for a typographic apostrophe, and with a blank
 // for each sign that is neither ASCII nor a letter.
 std::string fold_signs(std::string_view text) {
   std::string result;
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = length_in_utf8(text, at);
+    std::uint32_t code_point = 0;
+    const std::size_t length = render::sequence_length(text.substr(at), code_point);
     const std::string_view character = text.substr(at, std::max<std::size_t>(length, 1));
     at += character.size();
-    const bool is_sign = character.starts_with('\xC2') || character.starts_with('\xE2') ||
-                         character.starts_with("\xE3\x80") || character == "\xC3\x97" || character == "\xC3\xB7";
-    if (character == "\xE2\x80\x98" || character == "\xE2\x80\x99") {
+    const auto is_between = [&](std::uint32_t first, std::uint32_t last) {
+      return first <= code_point && code_point <= last;
+    };
+    constexpr std::uint32_t kTimes = 0xd7;
+    constexpr std::uint32_t kDivided = 0xf7;
+    const bool is_sign = is_between(0x80, 0xbf) || is_between(0x2000, 0x303f) || code_point == kTimes ||
+                         code_point == kDivided;
+    if (length != 0 && is_between(0x2018, 0x2019)) {
       result += '\'';
     } else if (length == 0 || is_sign) {
       result += ' ';
-    } else if (character.starts_with('\xC3') && static_cast<unsigned char>(character[1]) <= 0x9E) {
+    } else if (is_between(0xc0, 0xde)) {
       result += character[0];
       result += static_cast<char>(static_cast<unsigned char>(character[1]) + 0x20);
     } else {

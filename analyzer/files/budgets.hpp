@@ -147,8 +147,9 @@ inline constexpr std::uint64_t kMaxFileCopyBytes = std::uint64_t{256} << 20U;
 // process has some 100 MB of small Python objects.
 inline constexpr std::uint64_t kMaxSemaphoreSearchBytes = std::uint64_t{512} << 20U;
 
-// Descriptors that the threads of one process poll. The limit is needed because each descriptor costs a look into
-// /proc.
+// Descriptors that threads poll, and epoll instances that are compared with theirs, at one look at a process tree. The
+// limit is needed because each of them costs a look into /proc. Nothing is proven about further waits for polled
+// descriptors.
 inline constexpr std::size_t kMaxPolledDescriptors = 65'536;
 
 // Processes that could end a wait, if this wait is to be examined however many waits there are. The work on such waits

@@ -12,8 +12,17 @@ namespace {
 
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xc0U) == 0x80U; }
 
-// Returns the length of the well-formed UTF-8 sequence at the beginning of `text`; 0 if there is none. Overlong forms
-// and surrogates are not well-formed (RFC 3629).
+// True for C0, DEL, C1, line separators, characters that change the direction of text, and U+FFFE and U+FFFF. These two
+// are no characters, so an XML document with one of them is not well-formed (XML 1.0, section 2.2).
+bool is_control(std::uint32_t code_point) {
+  return code_point < 0x20 || (code_point >= 0x7f && code_point < 0xa0) ||
+         (code_point >= 0x202a && code_point <= 0x202e) || (code_point >= 0x2066 && code_point <= 0x2069) ||
+         code_point == 0x2028 || code_point == 0x2029 || code_point == 0x200e || code_point == 0x200f ||
+         code_point == 0x061c || code_point == 0xfffe || code_point == 0xffff;
+}
+
+}  // namespace
+
 std::size_t sequence_length(std::string_view text, std::uint32_t& code_point) {
   const auto first = static_cast<unsigned char>(text.front());
   if (first < 0x80) {
@@ -40,17 +49,6 @@ std::size_t sequence_length(std::string_view text, std::uint32_t& code_point) {
   return code_point < smallest || code_point > 0x10ffff || is_surrogate ? 0 : length;
 }
 
-// True for C0, DEL, C1, line separators, characters that change the direction of text, and U+FFFE and U+FFFF. These two
-// are no characters, so an XML document with one of them is not well-formed (XML 1.0, section 2.2).
-bool is_control(std::uint32_t code_point) {
-  return code_point < 0x20 || (code_point >= 0x7f && code_point < 0xa0) ||
-         (code_point >= 0x202a && code_point <= 0x202e) || (code_point >= 0x2066 && code_point <= 0x2069) ||
-         code_point == 0x2028 || code_point == 0x2029 || code_point == 0x200e || code_point == 0x200f ||
-         code_point == 0x061c || code_point == 0xfffe || code_point == 0xffff;
-}
-
-}  // namespace
-
 std::string printable(std::string_view text) {
   std::string out;
   out.reserve(text.size());
@@ -74,8 +72,9 @@ std::string escape_json_controls(std::string_view json) {
   out.reserve(json.size());
   while (!json.empty()) {
     std::uint32_t code_point = 0;
-    const std::size_t length = std::max<std::size_t>(sequence_length(json, code_point), 1);
-    if (code_point >= 0x7f && is_control(code_point)) {
+    const std::size_t sequence = sequence_length(json, code_point);
+    const std::size_t length = std::max<std::size_t>(sequence, 1);
+    if (sequence != 0 && code_point >= 0x7f && is_control(code_point)) {
       fmt::format_to(std::back_inserter(out), "\\u{:04x}", code_point);
     } else {
       out.append(json.substr(0, length));

@@ -1,6 +1,8 @@
 // Makes text safe for a terminal. Text from traces may contain any bytes.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -15,6 +17,10 @@ std::string printable(std::string_view text);
 // those control characters only in escaped form, or between its values. So a document that is shown on a terminal or in
 // a web page cannot change the direction of its lines.
 std::string escape_json_controls(std::string_view json);
+
+// Returns the length of the well-formed UTF-8 sequence at the beginning of `text`, which is not empty; 0 if there is none.
+// Overlong forms and surrogates are not well-formed (RFC 3629).
+std::size_t sequence_length(std::string_view text, std::uint32_t& code_point);
 
 // Returns the number of columns that the text takes on a terminal. Each code point counts as one column.
 std::size_t width(std::string_view printable_text);

@@ -100,6 +100,7 @@ void Supervisor::look(Clock::time_point now, Clock::duration age) {
   add_partly_stuck(now, age == Clock::duration::zero());
   add_unheard(now);
   had_too_many_wakers_ = had_too_many_wakers_ || wakers_.has_too_many();
+  had_too_many_polled_ = had_too_many_polled_ || wakers_.has_polled_too_many();
   has_left_out_descriptors_ = has_left_out_descriptors_ || tables_.is_cut();
 }
 
@@ -597,6 +598,12 @@ std::vector<std::string> Supervisor::limits(const std::function<bool(std::int32_
         "forksight examines {} pairs of a waiting thread and a process that could end its wait, and proves nothing "
         "about further waits that more than {} processes could end",
         files::kMaxPossibleWakers, files::kFewPossibleWakers));
+  }
+  if (had_too_many_polled_) {
+    limits.push_back(fmt::format(
+        "very many descriptors are polled, or very many epoll instances are open: forksight examines {} of them at one "
+        "look, and proves nothing about further waits of poll(), select() and epoll_wait()",
+        files::kMaxPolledDescriptors));
   }
   if (has_left_out_descriptors_ || tables_.is_cut()) {
     limits.push_back(fmt::format(

@@ -189,9 +189,10 @@ class Supervisor {
   std::map<proc::ProcessKey, std::string> unreadable_;  // the program of each process
   std::map<std::int32_t, OwnSignal> own_signals_;       // by pid
   bool sharing_unknown_ = false;
-  // True if a limit applied at any look: the number of possible wakers, or the time to read descriptors. `run` reports
-  // its limits only when the job has ended.
+  // True if a limit applied at any look: the number of possible wakers, the number of polled descriptors, or the time to
+  // read descriptors. `run` reports its limits only when the job has ended.
   bool had_too_many_wakers_ = false;
+  bool had_too_many_polled_ = false;
   bool has_left_out_descriptors_ = false;
   std::uint64_t failures_before_look_ = 0;  // the value of proc::count_failures() before the latest look
 };

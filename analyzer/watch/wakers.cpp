@@ -218,11 +218,11 @@ Answer WakerFinder::find_polled(std::int32_t pid, const proc::ThreadSample& thre
                                 WaitFacts& facts) {
   // Each descriptor costs a read in /proc. If one look at the tree has examined too many descriptors, this look proves
   // nothing about further waits.
-  if (polled_ > files::kMaxPolledDescriptors) return Answer::kUnknown;
+  if (has_polled_too_many()) return Answer::kUnknown;
   const auto fds = proc::read_poll_set(thread);
   if (!fds) return Answer::kUnknown;
   polled_ += fds->size();
-  if (polled_ > files::kMaxPolledDescriptors) return Answer::kUnknown;
+  if (has_polled_too_many()) return Answer::kUnknown;
   // If the call waits for no descriptor, it lasts, like pause(), until a signal ends the call or the process. The
   // program intends this wait, so the wait is no hang.
   if (fds->empty()) return Answer::kNotProvable;
@@ -251,7 +251,7 @@ Answer WakerFinder::find_changers(std::int32_t pid, std::int32_t tid, std::int32
   if (lacks_holders()) return Answer::kUnknown;
   const std::vector<proc::Holder>& holders = holders_[name];
   polled_ += holders.size();
-  if (polled_ > files::kMaxPolledDescriptors) return Answer::kUnknown;
+  if (has_polled_too_many()) return Answer::kUnknown;
   std::set<std::int32_t> known;
   for (const proc::Holder& holder : holders) {
     if (known.contains(holder.pid)) continue;

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "files/budgets.hpp"
 #include "proc/descriptor_tables.hpp"
 #include "proc/descriptors.hpp"
 #include "proc/file_locks.hpp"
@@ -48,6 +49,9 @@ class WakerFinder {
   void begin_pass() { counted_ = 0; }
   // True if an answer of this look was kUnknown because of that limit.
   bool has_too_many() const { return has_too_many_; }
+  // True if this look has examined files::kMaxPolledDescriptors. From then on, the answer for a wait for polled
+  // descriptors is kUnknown.
+  bool has_polled_too_many() const { return polled_ > files::kMaxPolledDescriptors; }
 
   // Fills `object`, `wakers`, `wakers_known` and `is_open_to_all` for a thread that waits for a child, a descriptor, a
   // file lock or its tracer. Changes nothing for other threads. Holders of descriptors come from the latest scan. An
@@ -137,7 +141,8 @@ class WakerFinder {
   std::map<std::pair<std::int32_t, std::int32_t>, proc::Object> objects_;  // by thread and descriptor
   std::size_t counted_ = 0;                                                // wakers that this pass has counted
   bool has_too_many_ = false;
-  std::size_t polled_ = 0;  // polled descriptors, counted for one look
+  // polled descriptors, and epoll instances that were compared, counted for one look
+  std::size_t polled_ = 0;
 };
 
 }  // namespace forksight::watch

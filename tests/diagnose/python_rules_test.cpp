@@ -153,6 +153,13 @@ TEST(PythonLockOrphaned, RecognisesAPyMutexByItsKind) {
   EXPECT_EQ(findings[0].culprit.name.find("semaphore"), std::string::npos) << findings[0].culprit.name;
   for (const Fix& fix : findings[0].fixes)
     EXPECT_EQ(fix.text.find("--on-orphan"), std::string::npos) << "the shim does not see such a lock: " << fix.text;
+  fork.is_parent_supposed = true;
+  findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].cause, Certainty::kLikely) << "a core only supposes who the parent was";
+  EXPECT_TRUE(says("names that thread as its owner"));
+  EXPECT_FALSE(says("does not record its holder"));
+  fork.is_parent_supposed = false;
   for (model::Thread& thread : model.threads) {
     if (thread.tid == test::kHolder) thread.tid = 0;
   }

@@ -504,6 +504,21 @@ TEST(PipeDeadlock, NamesTheReaderIfTheRingHasALock) {
       << found.summary;
 }
 
+TEST(PipeDeadlock, OfAProcessThatPollsSaysThatItsParentWaits) {
+  const Finding found = only_finding(
+      model_of({dead_process(100, {wait(100, WaitKind::kWaitChild, {{200, 0, -1, "wait4"}})}),
+                dead_process(200, {wait(200, WaitKind::kPoll, {{100, 0, 4, "pipe"}})})}));
+  EXPECT_EQ(found.rule, "pipe-deadlock");
+  EXPECT_EQ(found.process, 1U);
+  EXPECT_NE(found.summary.find("process 200 hangs in poll(), and process 100 waits for its end"), std::string::npos)
+      << found.summary;
+  const auto says = [&](std::string_view text) {
+    return std::ranges::any_of(found.chain, [&](const std::string& one) { return one.find(text) != std::string::npos; });
+  };
+  EXPECT_TRUE(says("While process 100 waits, it neither uses the other end nor closes it. So process 200 gets no data"));
+  EXPECT_FALSE(says("waits until another one of them writes first"));
+}
+
 TEST(LockCycle, NamesTheLockOfAStream) {
   const auto found =
       only_finding(model_of({dead_process(100, {mutex(101, 102, "_IO_stdfile_1_lock"), mutex(102, 101, "b")})}));
@@ -593,6 +608,11 @@ TEST(LostTask, IsReportedIfAllWorkersWaitForTasksAndAThreadForAResult) {
   EXPECT_EQ(found.processes.size(), 2U);
   // If no worker has ended, the pool may wait for another reason.
   model.processes[0].has_reaped = false;
+  model::Process killed = dead_process(201, {});
+  killed.ppid = 100;
+  killed.exit_status = 9;
+  killed.killed_by_run = true;
+  model.processes.push_back(killed);
   const Finding doubtful = only_finding(model);
   EXPECT_EQ(doubtful.cause, Certainty::kPossible);
   EXPECT_NE(doubtful.summary.find("perhaps the worker that had the task has ended"), std::string::npos);

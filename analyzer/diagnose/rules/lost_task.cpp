@@ -96,7 +96,7 @@ void lost_task(const Evidence& evidence, FindingList& findings) {
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Process& process = model.processes[id];
     if (is_worker(process)) workers_of[{process.host, process.ppid}].push_back(id);
-    if (process.exit_status) have_lost_child.insert({process.host, process.ppid});
+    if (process.exit_status && !process.killed_by_run) have_lost_child.insert({process.host, process.ppid});
     if (process.has_reaped || !process.zombies.empty()) have_lost_child.insert({process.host, process.pid});
   }
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {

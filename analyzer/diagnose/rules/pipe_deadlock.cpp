@@ -153,9 +153,9 @@ void pipe_deadlock(const Evidence& evidence, FindingList& findings) {
       finding.fixes.push_back(
           {fmt::format("Release the lock before waiting for data from another {}, or for its end.", party)});
     } else if (polls && waits_for_end) {
-      add_sentence(finding, fmt::format("While process {} waits, it neither uses the other end nor closes it. So the "
-                                        "first process gets no bytes, and no end of file.",
-                                        first.waker->pid));
+      add_sentence(finding, fmt::format("While process {} waits, it neither uses the other end nor closes it. So "
+                                        "process {} gets no data, no room for its own data, and no end of file.",
+                                        first.waker->pid, process.pid));
       finding.fixes.push_back({"Close the other end, or write to it, before waiting for the end of the process."});
     } else {
       add_sentence(finding, fmt::format("Each {} waits until another one of them writes first.",

@@ -54,6 +54,11 @@ std::string head(const Evidence& evidence, const model::Touch& touch, const Call
                         : fmt::format("{} waits in vain{}, until its time limit is over", child, wait);
 }
 
+// True if a thread is known to have held the lock at the fork: the shim has seen it, or the lock, an RLock, names it.
+bool is_holder_known(const locks::Orphan& orphan, Certainty cause) {
+  return cause == Certainty::kProven || (cause == Certainty::kLikely && orphan.holder.tid != 0);
+}
+
 // Says which thread may have held the lock. The lock does not record its holder, and no shim has seen who took it.
 void tell_doubt(const Evidence& evidence, const model::Touch& touch, const locks::Orphan& orphan, Finding& finding) {
   const model::Fork& fork = evidence.fork(touch);
@@ -84,7 +89,7 @@ std::string tell_cause(const Evidence& evidence, const model::Touch& touch, cons
                                        words::at(" at ", fork.stack));
   if (cause == Certainty::kPossible)
     return fmt::format("the lock is taken; perhaps another thread held it {}, or the child took it itself", when);
-  const char* const how = cause == Certainty::kLikely ? "probably " : "";
+  const char* const how = is_holder_known(orphan, cause) ? "" : "probably ";
   return fmt::format("the lock was {}held by {} {}", how, tell_holder(orphan.holder, at_fork), when);
 }
 
@@ -94,7 +99,7 @@ void tell_chain(const Evidence& evidence, const model::Touch& touch, const locks
   add_sentence(finding,
                fmt::format("Thread {} of {} waits{}.", touch.tid, evidence.name(touch.process), tell_wait(touch)));
   if (end.outcome == Outcome::kHang) add_sentence(finding, describe_liveness(evidence.process(touch.process)));
-  if (finding.cause == Certainty::kProven) {
+  if (is_holder_known(orphan, finding.cause)) {
     std::string doing;
     if (at_fork != nullptr) {
       const std::string operation = python::operation(*at_fork);
