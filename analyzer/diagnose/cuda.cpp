@@ -106,7 +106,7 @@ void tell_init(const Evidence& evidence, const model::Fork& fork, Finding& findi
   } else {
     add_sentence(finding,
                  fmt::format("{} had initialised CUDA before this fork{}: thread {}{} called cuInit{}{}.", whose,
-                             words::at(" at ", fork.stack), cuda.init_tid, words::quoted(cuda.init_thread),
+                             words::at(" at ", fork.stack), cuda.init_tid, words::name_in_quotes(cuda.init_thread),
                              way(cuda.init_way), words::at(" at ", cuda.init_stack)));
   }
   add_sentence(finding, describe_contexts(cuda));

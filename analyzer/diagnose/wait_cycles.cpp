@@ -385,10 +385,10 @@ bool is_of_one_process(const Cycle& cycle) {
 }
 
 std::string thread(const Evidence& evidence, const Link& link, bool names_process) {
-  std::string name = fmt::format("thread {}{}", link.wait->tid, words::quoted(link.wait->name));
+  std::string name = fmt::format("thread {}{}", link.wait->tid, words::name_in_quotes(link.wait->name));
   const std::int32_t pid = evidence.process(link.process).pid;
   if (!names_process) return name;
-  return pid == link.wait->tid ? fmt::format("process {}{}", pid, words::quoted(link.wait->name))
+  return pid == link.wait->tid ? fmt::format("process {}{}", pid, words::name_in_quotes(link.wait->name))
                                : fmt::format("{} of process {}", name, pid);
 }
 

@@ -202,11 +202,11 @@ std::string parent(const model::Process& process) {
   return is_unknown ? std::string("an ancestor") : fmt::format("process {}", process.pid);
 }
 
-std::string quoted(std::string_view name) { return name.empty() ? std::string() : fmt::format(" \"{}\"", name); }
+std::string name_in_quotes(std::string_view name) { return name.empty() ? std::string() : fmt::format(" \"{}\"", name); }
 
 std::string thread(const model::Thread& thread) {
   if (thread.tid == 0) return "another thread";
-  return fmt::format("thread {}{}", thread.tid, quoted(thread.name));
+  return fmt::format("thread {}{}", thread.tid, name_in_quotes(thread.name));
 }
 
 std::string worker_of(const model::Thread& thread) {

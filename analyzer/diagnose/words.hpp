@@ -65,7 +65,7 @@ std::string parent(const model::Process& process);
 std::string thread(const model::Thread& thread);
 // Returns text such as " (a worker of FFTW)"; "" for a thread of the program's own.
 std::string worker_of(const model::Thread& thread);
-std::string quoted(std::string_view name);  // " \"name\""; "" if the name is empty
+std::string name_in_quotes(std::string_view name);  // " \"name\""; "" if the name is empty
 
 // Names a lock: "cache_mu", "the mutex at 0x55d0c0", "the mutex at 0x7f40 (/dev/shm/queue+0x40)".
 std::string lock(const model::Lock& lock);

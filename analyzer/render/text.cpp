@@ -156,10 +156,10 @@ class TextReport {
     const bool is_first = finding.tid == process.pid;
     std::string text = is_first ? fmt::format("process {}", process.pid)
                                 : fmt::format("thread {}{} of process {}", finding.tid,
-                                              words::quoted(finding.thread_name), process.pid);
+                                              words::name_in_quotes(finding.thread_name), process.pid);
     // The kernel cuts a thread's name after 15 bytes. So the name of the first thread may be the beginning of
     // `program`.
-    if (is_first && !program.starts_with(finding.thread_name)) text += words::quoted(finding.thread_name);
+    if (is_first && !program.starts_with(finding.thread_name)) text += words::name_in_quotes(finding.thread_name);
     if (!program.empty()) text += fmt::format(" ({})", program);
     if (process.rank >= 0) text += fmt::format(", rank {}", process.rank);
     if (has_several_hosts()) text += fmt::format(" on {}", process.host);
@@ -198,7 +198,7 @@ class TextReport {
       std::string held = holder.tid == 0 ? "a thread of " + parent
                          : holder.tid == holder.pid
                              ? "the first thread of " + parent
-                             : fmt::format("thread {}{} of {}", holder.tid, words::quoted(holder.name), parent);
+                             : fmt::format("thread {}{} of {}", holder.tid, words::name_in_quotes(holder.name), parent);
       if (!holder.start_routine.empty()) held += fmt::format(", started with {}", holder.start_routine);
       if (!holder.library.empty())
         held +=

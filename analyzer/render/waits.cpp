@@ -138,7 +138,7 @@ bool waits_only_for_children(const model::Process& process) {
 
 void add_kind(Page& page, const Kind& kind, const TextOptions& options) {
   const model::Wait& wait = *kind.first;
-  std::string who = kind.count == 1 ? fmt::format("thread {}{}", wait.tid, words::quoted(wait.name))
+  std::string who = kind.count == 1 ? fmt::format("thread {}{}", wait.tid, words::name_in_quotes(wait.name))
                                     : words::count(kind.count, "thread", "threads");
   const bool is_still = wait.kind != model::WaitKind::kRunning;
   if (is_still && kind.least_ms)

@@ -25,8 +25,8 @@ void rwlock_recursive_read(const Evidence& evidence, FindingList& findings) {
     cycles::set_certainty(evidence, cycle, finding);
     finding.cause = Certainty::kPossible;
     const std::string name = cycles::object(writer);
-    const std::string first = fmt::format("thread {}{}", reader->tid, words::quoted(reader->name));
-    const std::string second = fmt::format("thread {}{}", writer.tid, words::quoted(writer.name));
+    const std::string first = fmt::format("thread {}{}", reader->tid, words::name_in_quotes(reader->name));
+    const std::string second = fmt::format("thread {}{}", writer.tid, words::name_in_quotes(writer.name));
     finding.summary = fmt::format(
         "{} {} locking {} for reading{}: {} possibly reads already, and waits behind {}, which waits to write",
         evidence.name(id), hangs(process), name, words::at(" at ", reader->stack), first, second);

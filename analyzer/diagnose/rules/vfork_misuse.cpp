@@ -81,7 +81,7 @@ Holder holder_of(const Evidence& evidence, const Suspended& suspended) {
 std::string suspended_words(const Evidence& evidence, const Suspended& suspended) {
   const model::Process& parent = evidence.process(suspended.process);
   const model::Wait& wait = *suspended.wait;
-  return fmt::format("thread {}{} of {}", wait.tid, words::quoted(wait.name),
+  return fmt::format("thread {}{} of {}", wait.tid, words::name_in_quotes(wait.name),
                      words::base_name(parent.exe).empty()
                          ? fmt::format("process {}", parent.pid)
                          : fmt::format("process {} ({})", parent.pid, words::base_name(parent.exe)));
