@@ -43,6 +43,12 @@ bool is_installed(std::string_view path) {
          path.find("-packages/") != std::string_view::npos || path.find("/lib/python3") != std::string_view::npos;
 }
 
+// True for one of the extension modules of CPython's own library, such as _socket. Its frames say no more than the line
+// of Python that called it.
+bool is_of_python_itself(const model::Frame& frame) {
+  return frame.module.find("/lib-dynload/") != std::string::npos;
+}
+
 // True for a shell or make. Its own frames say only that it waits.
 bool is_starter_of_programs(std::string_view path) {
   return std::ranges::binary_search(
@@ -150,7 +156,7 @@ std::string place(const model::Stack& stack) {
   const model::Frame* const frame = find_user_frame(stack);
   if (frame == nullptr) return {};
   const model::Frame* const line = &stack.frames[find_user_line(stack)];
-  if (line == frame) return frame_place(*frame);
+  if (line == frame || (line->python && is_of_python_itself(*frame))) return frame_place(*line);
   return fmt::format("{}, {}", frame_place(*line), frame_place(*frame));
 }
 

@@ -73,6 +73,15 @@ TEST(Words, ThePlaceInAnExtensionModuleFollowsTheLineOfPython) {
   EXPECT_EQ(place_with_function(stack), "train.py:7 (train)");
 }
 
+TEST(Words, ThePlaceInAModuleOfPythonItselfDoesNotFollowTheLineOfPython) {
+  model::Stack stack = test::make_stack(
+      {"select_poll /usr/lib/python3.11/lib-dynload/select.cpython-311-x86_64-linux-gnu.so", "main jobs.py:12"});
+  stack.frames[1].python = true;
+  EXPECT_EQ(place(stack), "jobs.py:12");
+  stack.frames.pop_back();
+  EXPECT_EQ(place(stack), "select_poll in select.cpython-311-x86_64-linux-gnu.so");
+}
+
 model::Frame python_frame(const char* function, const char* file) {
   model::Frame frame;
   frame.function = function;
