@@ -46,10 +46,16 @@ def main():
         assert "in use: " + name in forksight("gc", "--dry-run")
         watcher = subprocess.Popen([FORKSIGHT, "queue", "gc", "--watch", name], stdout=subprocess.PIPE, text=True)
         started.append(watcher)
-        # `why` reports no hang of the producer, and says what the producer waits for.
-        said = subprocess.run([FORKSIGHT, "why", str(producer.pid)], capture_output=True, text=True, timeout=30)
-        assert said.returncode == 0, said
-        assert f"a free buffer of queue {seen['id'][:8]}, 8 queued; no other process receives" in " ".join(said.stdout.split()), said.stdout
+        # `why` reports no hang of the producer, and says what the producer waits for. The producer wakes at intervals to
+        # look whether a consumer has ended. If `why` looks at this moment, it finds a running thread.
+        wait = f"a free buffer of queue {seen['id'][:8]}, 8 queued; no other process receives"
+        for _ in range(20):
+            said = subprocess.run([FORKSIGHT, "why", str(producer.pid)], capture_output=True, text=True, timeout=30)
+            assert said.returncode == 0, said
+            if wait in " ".join(said.stdout.split()):
+                break
+        else:
+            raise AssertionError(said.stdout)
 
         victim = subprocess.Popen([CONSUMER, name], stdout=subprocess.DEVNULL)
         started.append(victim)
