@@ -241,15 +241,28 @@ class Look {
 
   bool is_ancestor(std::int32_t pid) const { return std::ranges::find(ancestors_, pid) != ancestors_.end(); }
 
-  // Finds the processes with a stuck descendant. Not only children count: a grandchild may wait for a lock that a
-  // thread of its grandparent held.
+  // Finds the processes with a stuck descendant, and which of them have given it their memory. Not only children count:
+  // a grandchild may wait for a lock that a thread of its grandparent held. A process that has executed a program has
+  // nothing of its parent's memory.
   void find_parents_of_stuck() {
     const auto& living = supervisor_.tree().living();
+    std::map<std::int32_t, bool> forked;
+    const auto is_forked = [&forked](std::int32_t pid) {
+      const auto [known, is_new] = forked.try_emplace(pid, false);
+      if (is_new) {
+        const auto stat = proc::read_stat(pid);
+        known->second = stat && (stat->flags & proc::kForkedWithoutExec) != 0;
+      }
+      return known->second;
+    };
     for (const auto& [pid, member] : living) {
       if (!is_stuck(member)) continue;
+      bool has_memory = is_forked(pid);
       auto at = living.find(member.ppid);
       for (std::size_t steps = 0; at != living.end() && steps < kMostAncestors; ++steps) {
         parents_of_stuck_.insert(at->first);
+        if (has_memory) gave_memory_to_stuck_.insert(at->first);
+        has_memory = has_memory && is_forked(at->first);
         at = living.find(at->second.ppid);
       }
     }
@@ -409,6 +422,13 @@ class Look {
     return is_stuck(member) || is_asked_about(member.key.pid) || has_stuck_child(member.key.pid);
   }
 
+  // False if the report loses nothing when the process cannot be opened: nobody asked about it, it goes on, and no
+  // stuck process has its memory. Such a process is often a shell or `sudo`, which has started the program.
+  bool is_missed(const watch::Member& member) const {
+    const std::int32_t pid = member.key.pid;
+    return generation_of(pid) >= 0 || is_stuck(member) || gave_memory_to_stuck_.contains(pid);
+  }
+
   void open_images() {
     std::vector<proc::ThreadsOf> processes;
     for (const watch::Member& member : chosen_) {
@@ -441,7 +461,7 @@ class Look {
           stop_late_spinners(subject.image);
           if (!is_needed(member)) subject.image.limits.clear();  // nobody asked about this process
         } else if (is_needed(member)) {
-          result_.limits.push_back(image.error());
+          if (is_missed(member)) result_.limits.push_back(image.error());
           refused_.insert(member.key.pid);
         }
       }
@@ -607,6 +627,7 @@ class Look {
   std::unordered_set<std::int32_t> asked_about_;             // the process and `others` of the options
   std::unordered_map<std::int32_t, int> generations_;        // by pid, of the latest look; see generation_of()
   std::unordered_set<std::int32_t> parents_of_stuck_;        // see find_parents_of_stuck()
+  std::unordered_set<std::int32_t> gave_memory_to_stuck_;    // see find_parents_of_stuck()
   std::unordered_map<std::int32_t, std::set<std::int32_t>> vfork_children_;  // by parent
   std::unordered_map<std::int32_t, std::uint64_t> programs_;                 // by pid, as from find_program()
   std::vector<std::int32_t> ancestors_;

@@ -1,6 +1,7 @@
 #include "watch/supervisor.hpp"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <csignal>
@@ -30,6 +31,7 @@ namespace forksight::watch {
 namespace {
 
 constexpr std::uint64_t kChildSignal = std::uint64_t{1} << static_cast<unsigned>(SIGCHLD - 1);
+constexpr std::size_t kMostNamed = 8;            // processes that one sentence names
 constexpr int kRefusalsThatCount = 4;            // refusals in a row; an exec causes fewer
 constexpr int kStalledFactor = 10;               // a stalled call counts after this many times the spin age
 constexpr std::chrono::seconds kLongestRest{2};  // the longest time between two rounds of samples
@@ -585,12 +587,21 @@ std::vector<std::string> Supervisor::limits(const std::function<bool(std::int32_
     if (is_told(key.pid)) limits.push_back(fmt::format("process {} ({}) could not be watched: the kernel does not let forksight examine it",
                                  key.pid, program));
   }
+  std::vector<std::string> refused;
   for (const std::int32_t pid : wakers_.refused()) {
     const auto member = tree_.living().find(pid);
     if (member == tree_.living().end()) continue;
     if (unreadable_.contains(member->second.key) && is_told(pid)) continue;
-    limits.push_back(fmt::format("process {} ({}): the kernel does not let forksight list its descriptors", pid,
-                                 member->second.comm));
+    refused.push_back(fmt::format("{} ({})", pid, member->second.comm));
+  }
+  if (!refused.empty()) {
+    const std::size_t more = refused.size() - std::min(refused.size(), kMostNamed);
+    refused.resize(refused.size() - more);
+    limits.push_back(fmt::format(
+        "the kernel does not let forksight list the descriptors of {} {}{}; so forksight proves no wait that such a "
+        "process could end through a pipe, a socket, an event or a file lock; root may list the descriptors",
+        refused.size() == 1 ? "process" : "processes", fmt::join(refused, ", "),
+        more > 0 ? fmt::format(" and {} more", more) : ""));
   }
   if (had_too_many_wakers_) {
     limits.push_back(fmt::format(

@@ -54,7 +54,7 @@ class Faults(unittest.TestCase):
         is_found = done.returncode == 1 and "pipe-held-open" in done.stdout
         # 127: the loader could not start the command.
         is_refused = done.returncode in (3, 127) and (done.stderr != "" or call == "write")
-        is_told = done.returncode == 0 and "does not let forksight list its descriptors" in " ".join(done.stdout.split())
+        is_told = done.returncode == 0 and "does not let forksight list the descriptors of" in " ".join(done.stdout.split())
         self.assertTrue(is_found or is_refused or is_told, f"{call}() fails with {error}, number {when}: {done.returncode}\n{done.stdout}{done.stderr}")
 
     def test_no_failure_hangs_crashes_or_hides_the_hang(self):

@@ -1,10 +1,11 @@
 """others_test.py FORKSIGHT: tests `why` beside processes of another user.
 
 If only a process of another user has the name NAME, the error of `why NAME` says what to do. If a shell of another user
-has started process PID, `why PID` does not mention the shell. The test runs as root, and runs forksight as the user
-nobody.
+has started process PID, `why PID` mentions the shell only if the shell could end a wait of the process. The test runs as
+root, and runs forksight as the user nobody.
 """
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -32,15 +33,15 @@ def may_run():
         return False
 
 
-def wait_for_child(pid):
-    """Waits until the only child of the process runs sleep, and sleeps. Returns its pid."""
+def wait_for_child(pid, name="sleep"):
+    """Waits until the only child of the process has the name, and sleeps. Returns its pid."""
     end = time.monotonic() + LIMIT_S
     while time.monotonic() < end:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        if children and Path(f"/proc/{children[0]}/comm").read_text() == "sleep\n" and Path(f"/proc/{children[0]}/stat").read_text().split()[2] == "S":
+        if children and Path(f"/proc/{children[0]}/comm").read_text() == f"{name}\n" and Path(f"/proc/{children[0]}/stat").read_text().split()[2] == "S":
             return int(children[0])
         time.sleep(0.01)
-    raise AssertionError(f"process {pid} has no child that sleeps")
+    raise AssertionError(f"process {pid} has no child {name} that sleeps")
 
 
 @unittest.skipUnless(may_run(), "this needs root, and a folder that the user nobody can read")
@@ -72,6 +73,43 @@ class Others(unittest.TestCase):
                 self.assertNotIn("could not be watched", done.stdout)
             finally:
                 os.kill(sleep, signal.SIGKILL)
+
+    def test_the_shell_of_another_user_gave_no_memory_to_a_hung_program(self):
+        """The shell executed the program, so no thread of the shell can hold a lock of the program."""
+        program = "import threading; lock = threading.Lock(); lock.acquire(); lock.acquire()"
+        words = f"setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups /usr/bin/python3 -c '{program}'; :"
+        with subprocess.Popen(["sh", "-c", words]) as shell:
+            hung = wait_for_child(shell.pid, "python3")
+            try:
+                deadline = time.monotonic() + 60
+                done = why_as_nobody(str(hung))
+                while done.returncode == 0 and time.monotonic() < deadline:
+                    done = why_as_nobody(str(hung))
+                self.assertEqual((done.returncode, done.stderr), (1, ""), done.stdout)
+                self.assertNotIn(f"process {shell.pid}", done.stdout)
+                self.assertNotIn("belongs to another user", done.stdout)
+            finally:
+                os.kill(hung, signal.SIGKILL)
+
+    def test_one_sentence_names_all_processes_whose_descriptors_are_hidden(self):
+        """The program waits for a socket of its own. A shell of another user could have the other end."""
+        program = "import socket; ends = socket.socketpair(); ends[0].recv(1)"
+        words = f"setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups /usr/bin/python3 -c '{program}'; :"
+        with subprocess.Popen(["sh", "-c", f"sh -c \"{words}\"; :"], start_new_session=True) as outer:
+            inner = wait_for_child(outer.pid, "sh")
+            waiting = wait_for_child(inner, "python3")
+            try:
+                sentence = rf"list the descriptors of processes {outer.pid} \(sh\), {inner} \(sh\);"
+                deadline = time.monotonic() + 60
+                done = why_as_nobody(str(waiting))
+                while not re.search(sentence, " ".join(done.stdout.split())) and time.monotonic() < deadline:
+                    done = why_as_nobody(str(waiting))
+                said = " ".join(done.stdout.split())
+                self.assertEqual((done.returncode, done.stderr), (0, ""), said)
+                self.assertRegex(said, sentence)
+                self.assertEqual(said.count("list the descriptors of"), 1, said)
+            finally:
+                os.kill(waiting, signal.SIGKILL)
 
 
 if __name__ == "__main__":
