@@ -1,7 +1,6 @@
 // The names of enumerators, as the compiler writes them.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -18,13 +17,14 @@ consteval std::array<std::string_view, sizeof...(kValues)> names_of_enumerators(
   constexpr std::string_view kMark = "kValues = ";
   std::string_view text = __PRETTY_FUNCTION__;
   text.remove_prefix(text.find(kMark) + kMark.size() + 1);  // gcc writes {} around the values, clang <>
-  // The length of "(Kind)". The compiler looks at each character that is not skipped, so this makes the build faster.
-  std::size_t cast = 0;
+  // The length of " (Kind". This text begins each value without a name except the first. The compiler takes a step for
+  // each character that is not skipped.
+  std::size_t unnamed = 0;
   std::array<std::string_view, sizeof...(kValues)> names;
   for (std::string_view& name : names) {
     if (text.starts_with(" (")) {
-      if (cast == 0) cast = text.find(')');
-      text.remove_prefix(std::min(text.find_first_of(",;]", cast), text.size() - 1) + 1);
+      if (unnamed == 0) unnamed = text.find(')');
+      text.remove_prefix(text.find_first_of(",;]", unnamed) + 1);
       continue;
     }
     std::string_view value = text.substr(0, text.find_first_of(",;]"));

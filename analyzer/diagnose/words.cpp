@@ -45,9 +45,7 @@ bool is_installed(std::string_view path) {
 
 // True for one of the extension modules of CPython's own library, such as _socket. Its frames say no more than the line
 // of Python that called it.
-bool is_of_python_itself(const model::Frame& frame) {
-  return frame.module.find("/lib-dynload/") != std::string::npos;
-}
+bool is_of_python_itself(const model::Frame& frame) { return frame.module.find("/lib-dynload/") != std::string::npos; }
 
 // True for a shell or make. Its own frames say only that it waits.
 bool is_starter_of_programs(std::string_view path) {
@@ -208,7 +206,9 @@ std::string parent(const model::Process& process) {
   return is_unknown ? std::string("an ancestor") : fmt::format("process {}", process.pid);
 }
 
-std::string name_in_quotes(std::string_view name) { return name.empty() ? std::string() : fmt::format(" \"{}\"", name); }
+std::string name_in_quotes(std::string_view name) {
+  return name.empty() ? std::string() : fmt::format(" \"{}\"", name);
+}
 
 std::string thread(const model::Thread& thread) {
   if (thread.tid == 0) return "another thread";

@@ -46,14 +46,15 @@ def main():
         assert "in use: " + name in forksight("gc", "--dry-run")
         watcher = subprocess.Popen([FORKSIGHT, "queue", "gc", "--watch", name], stdout=subprocess.PIPE, text=True)
         started.append(watcher)
-        # `why` reports no hang of the producer, and says what the producer waits for. The producer wakes at intervals to
-        # look whether a consumer has ended. If `why` looks at this moment, it finds a running thread.
+        # `why` reports no hang of the producer, and says what the producer waits for. The producer wakes at intervals. If
+        # `why` looks at such a moment, it says that the thread runs, and is asked again.
         wait = f"a free buffer of queue {seen['id'][:8]}, 8 queued; no other process receives"
         for _ in range(20):
             said = subprocess.run([FORKSIGHT, "why", str(producer.pid)], capture_output=True, text=True, timeout=30)
             assert said.returncode == 0, said
             if wait in " ".join(said.stdout.split()):
                 break
+            assert f'thread {producer.pid} "ipc_producer": running' in said.stdout, said.stdout
         else:
             raise AssertionError(said.stdout)
 

@@ -21,7 +21,8 @@ void atfork_order(const Evidence& evidence, FindingList& findings) {
       finding.cause = Certainty::kProven;
       finding.outcome = Outcome::kHang;
     }
-    const std::string other = fmt::format("thread {}{}", inversion->wait->tid, words::name_in_quotes(inversion->wait->name));
+    const std::string other =
+        fmt::format("thread {}{}", inversion->wait->tid, words::name_in_quotes(inversion->wait->name));
     const std::string lock = handlers::name(*inversion->hold);
     const std::string taker = inversion->taken_by ? handlers::name(evidence.model(), *inversion->taken_by, run.phase)
                                                   : std::string("another prepare handler");
