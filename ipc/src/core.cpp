@@ -201,6 +201,13 @@ bool core::may_try(wait_kind kind, std::uint64_t now_ns) const {
   return has_turn(view, kind, who_.index(), now_ns);
 }
 
+// Tries once more before a call returns the error that no consumer is left. The last consumer may have made room, and
+// ended, after the latest attempt. Other errors are final, so nothing is tried.
+template <class Try>
+step_result core::try_before_error(const error& why, std::uint64_t now_ns, Try attempt) {
+  return why.code == errc::no_consumer ? attempt(now_ns) : step_result::none;
+}
+
 // The last step of a call that does not wait and has found nothing. Looks for dead members, but at most once in 40 ms,
 // as waiting calls do. The text of the error `timeout` does not say which process holds what.
 template <class Try, class Check>
@@ -212,7 +219,10 @@ result<step_result> core::give_up_at_once(wait_kind kind, std::uint64_t now_ns, 
   // Waiters come first, so this call may have taken nothing although something is available. The waiters may not know
   // this yet, so this call offers them what is available.
   (void)pass_on(memory_.view(), kind, now_ns);
-  if (auto good = check(); !good) return good.error();
+  if (auto good = check(); !good) {
+    const step_result outcome = try_before_error(good.error(), now_ns, attempt);
+    return outcome != step_result::none ? result<step_result>(outcome) : good.error();
+  }
   return error{errc::timeout, 0, 0, what_lacks(kind)};
 }
 
@@ -246,7 +256,10 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
       // a dead process holds buffers.
       if (clock::now() >= until.at()) {
         if (who_.sweep() != 0 && may_try(kind, now) && (outcome = attempt(coarse_ns())) != step_result::none) break;
-        if (auto good = check(); !good) return good.error();
+        if (auto good = check(); !good) {
+          if ((outcome = try_before_error(good.error(), now, attempt)) != step_result::none) break;
+          return good.error();
+        }
         if (at_each_look_) at_each_look_();
         blocked_ns.count(coarse_ns() - start);
         return failure(
@@ -261,7 +274,10 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
     const bool may = has_slept_long || may_try(kind, now);
     if (may && (outcome = attempt(now)) != step_result::none) break;
     const auto look_again_ns = check();
-    if (!look_again_ns) return look_again_ns.error();
+    if (!look_again_ns) {
+      if ((outcome = try_before_error(look_again_ns.error(), now, attempt)) != step_result::none) break;
+      return look_again_ns.error();
+    }
     until_ns = std::min(until_ns, look_again_ns.value());
     // This thread has already read its futex (`seen`). cancel() sets the flag first, and changes the futex afterwards.
     // So either this thread sees the flag, or the changed futex keeps it from sleeping.

@@ -111,6 +111,8 @@ class core {
                              Check check);
   template <class Try, class Check>
   result<step_result> give_up_at_once(wait_kind kind, std::uint64_t now_ns, Try attempt, Check check);
+  template <class Try>
+  static step_result try_before_error(const error& why, std::uint64_t now_ns, Try attempt);
   // True if this thread may try to take something now: no participant waits, or it has the turn. With
   // full::drop_oldest, a producer never waits.
   bool may_try(wait_kind kind, std::uint64_t now_ns) const;

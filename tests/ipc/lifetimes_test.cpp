@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "child.hpp"
 #include "forksight/ipc.h"
@@ -224,6 +225,28 @@ TEST(Lifetimes, ASendFailsWhenNoFurtherConsumerIsExpected) {
   EXPECT_EQ(refused.error().code, errc::no_consumer);
   EXPECT_THAT(refused.error().text, HasSubstr("no consumer is left, 1 of 1 expected consumer has come, 0 of them "
                                               "closed and 1 died, and the queue is full: 0 HELD, 2 QUEUED"));
+}
+
+// The last consumer takes a message and ends while a producer finds no room. Then there is room.
+TEST(Lifetimes, ASendSucceedsIfTheLastConsumerMakesRoomAndEnds) {
+  options wanted = small();
+  wanted.as = role::producer;
+  queue q = make(wanted);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(q.send_copy("x", 1));
+  auto last = queue::attach(q.fd(), role::consumer);
+  ASSERT_TRUE(last);
+  bool has_ended = false;
+  detail::at_each_look(q, [&] {
+    if (std::exchange(has_ended, true)) return;
+    EXPECT_TRUE(last->receive(deadline::now()));
+    queue ends = std::move(*last);
+  });
+  const auto sent = q.send_copy("x", 1, deadline::now());
+  EXPECT_TRUE(sent) << sent.error().text;
+  EXPECT_TRUE(has_ended);
+  const auto refused = q.send_copy("x", 1, deadline::now());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::no_consumer);
 }
 
 // A supervisor process that creates a named queue with three expected producers. When the test passes `go`, the
