@@ -42,7 +42,7 @@ model::ThreadId LostThreads::add(const model::Fork& fork, const LostThread& from
 void LostThreads::add_ended_since(model::Fork& fork) {
   const image::Image& parent = scene_.subjects[fork.process].image;
   const LostPthreads found = find_lost_pthreads(scene_.subjects[*fork.child].image);
-  // An earlier fork may have left behind a lost thread that is in the child's memory. Such a thread was never a thread
+  // The child's memory may also have the data of a thread that an earlier fork lost. Such a thread was never a thread
   // of the parent, and the parent may use its stack for another thread. So this function adds threads only for the
   // first fork since the start of the program.
   const bool is_first = has_only_one_fork(*fork.child, found) || has_only_one_bypass(fork, found);
@@ -57,8 +57,8 @@ bool LostThreads::has_only_one_fork(std::size_t child, const LostPthreads& lost)
   return !lost.bypassed && count_forks(scene_.subjects[child].image, scene_.stacks_of(child).symbols()) == 1U;
 }
 
-// True if libc counted no fork, and the parent is not a forked process or has called exec since it was forked. Then the
-// parent's memory had no lost threads.
+// True if libc counted no fork, and the parent either was not forked, or has called exec since then. Then the parent's
+// memory had no lost threads.
 bool LostThreads::has_only_one_bypass(const model::Fork& fork, const LostPthreads& lost) {
   const std::size_t child = *fork.child;
   return lost.bypassed && scene_.subjects[fork.process].is_forked == false &&
@@ -98,7 +98,7 @@ model::ThreadId LostThreads::other_thread(const model::Fork& fork) {
 model::ThreadId LostThreads::add_lost_owner(std::int32_t tid, const model::Fork& fork) {
   const auto only = only_lost_.find(fork.process);
   // A new thread gets a higher id than the threads before it. So an id above the parent's pid belongs to a thread of
-  // the parent.
+  // the parent, and not to one that an earlier ancestor had.
   const bool is_of_parent =
       !scene_.model.processes[fork.process].is_some_ancestor || tid > scene_.subjects[fork.process].image.pid;
   const bool is_only = only != only_lost_.end() && is_of_parent && scene_.model.threads[fork.forking_thread].tid != 0;

@@ -30,9 +30,9 @@ struct SemLock {
 std::optional<SemLock> find_sem_lock(const image::Image& image, std::uint64_t semaphore, std::uint64_t hint,
                                      std::uint64_t& budget);
 
-// Looks at the waits for semaphores of multiprocessing that are proven never to end. Sets `semaphore_use` of such a
-// wait, if the Python objects of the processes show this use. If one process holds the semaphore as a lock, adds the
-// holder to the wakers of the wait.
+// Looks at each wait for a semaphore of multiprocessing if it is proven that this wait never ends. If the Python
+// objects show which processes acquired the semaphore, stores that in the wait's `semaphore_use`. If one process holds
+// the semaphore as a lock, adds this process to those that could end the wait.
 void find_semaphore_holders(Scene& scene);
 
 }  // namespace forksight::inspect

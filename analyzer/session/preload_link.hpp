@@ -18,8 +18,9 @@ bool can_be_preloaded(const std::filesystem::path& path);
 std::vector<std::filesystem::path> list_link_folders();
 
 // Returns `shim` if it can be preloaded. Otherwise returns a link to `shim`, in the first safe folder of the list. All
-// runs use the same link. No run removes the link, because a process that outlives its run may execute a program at any
-// time. If the link were gone from a folder like /tmp, another user could put a library of the same name in its place.
+// runs use the same link. No run removes the link: a process may outlive its run and execute a program later, and
+// then the loader follows the link again. If the link were gone from a folder like /tmp, another user could put a
+// library of the same name in its place.
 Result<std::filesystem::path> make_preload_path(const std::filesystem::path& shim,
                                                 const std::vector<std::filesystem::path>& folders);
 

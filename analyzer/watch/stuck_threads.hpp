@@ -12,8 +12,8 @@
 // A thread that waits for Python's GIL runs every few milliseconds, checks the GIL, and waits again. The waiting thread
 // never gives up. Only the thread that has the GIL can release the GIL. If the thread that has the GIL is part of the
 // ring and has not run between its two samples, it had the GIL for all that time. So a thread that was seen to wait for
-// the GIL in that time still waits at the end. Nor has the waiting thread released a lock of the ring since then: a
-// release would have woken the thread of the ring that sleeps until it gets this lock, but no such thread has run.
+// the GIL in that time still waits at the end. The waiting thread has not released a lock of the ring since then
+// either. A release would have woken the thread that sleeps until it gets this lock. But no thread of the ring has run.
 //
 // On a busy machine, a thread that waits for the GIL needs much time to get a processor for its check. It is then
 // rarely seen in its sleep. For the proof, it need not be seen there at every search: what earlier searches saw of it
@@ -48,7 +48,7 @@ struct GilObservations {
   };
   std::vector<proc::ThreadSample> before;  // samples of all threads, taken before all observations
   std::map<std::int32_t, Observation> by_tid;
-  // The latest search decided nothing, because it did not see a thread in its sleep. The next search may see it there.
+  // The latest search decided nothing, because it did not see one of the needed threads asleep. The next search may.
   bool is_open = false;
 };
 

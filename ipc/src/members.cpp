@@ -234,7 +234,8 @@ std::uint32_t members::look_at(std::uint32_t index, bool& can_tell) {
   const identity who = identity::of(ring_.participants[index].word.load());
   if (who.state == entry_state::free || who == self_ || !who.has_lock) return 0;
   if (ring_.lives.of(index) != member_state::dead) return 0;
-  // Checks that the descriptor still belongs to the segment, and not to another file with the same number.
+  // The program may have closed the segment's descriptor, and another file may have its number now. In that file all
+  // members would look dead.
   can_tell = ring_.lives.can_tell();
   if (!can_tell) return 0;
   recover(index, who);

@@ -1,7 +1,7 @@
-// The members of a queue. A member, or participant, is a handle that is attached to the queue. This file has the entry
-// of this handle in the table of participants, and the check whether the other members still live (member_lock.hpp). A
-// stopped process is not dead, however long it is stopped. For a member without a lock, nobody can know whether it
-// lives, so its buffers are never taken away.
+// The members of a queue. A member, or participant, is a handle that is attached to the queue. The class
+// `members` keeps the entry of one handle in the table of participants, and finds out which other members still live
+// (member_lock.hpp). A stopped process is not dead, however long it is stopped. For a member without a lock, nobody can
+// know whether it lives, so its buffers are never taken away.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ namespace forksight::ipc::detail {
 // Whether the member with this entry lives.
 member_state member_state_of(const member_lock_view& seen, std::uint32_t index, const identity& who);
 
-// How many handles have ended in a role: because they gave up the role, or because their process died.
+// How many handles no longer have a role: because they gave it up (closed), or because their process died (died).
 struct ended_members {
   std::uint32_t closed = 0, died = 0;
 };
@@ -41,8 +41,8 @@ class members {
   std::uint32_t pid() const { return self_.pid; }
   std::uint32_t index() const { return me_.index(); }
   participant& entry() const { return ring_.participants[me_.index()]; }
-  // False: nothing shows other members that this member lives. Then gc() sees only by the flock() of the
-  // segment's descriptor that this member uses the queue.
+  // False: nothing shows other members that this member lives. Then only the flock() of the segment's
+  // descriptor shows gc() that this member uses the queue.
   bool has_lock() const { return self_.has_lock; }
   // True if other members have taken this one for dead.
   bool is_evicted() const { return entry().word.load() != self_.bits(); }
@@ -50,7 +50,7 @@ class members {
   void take_role(std::uint32_t role);
   void drop_role(std::uint32_t role);
 
-  // The number of attached members, this one included, without caretakers.
+  // The number of attached members, this one included, without those that only look after parked messages (caretakers).
   std::uint32_t count_users() const;
   // True if any member has that role, this one included.
   bool has(std::uint32_t role);

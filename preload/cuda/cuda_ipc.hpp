@@ -55,8 +55,8 @@ struct CudaWords {
 };
 
 // begin_ipc() is called before the real call, and end_ipc() after it. If the call frees or closes memory that is
-// shared, begin_ipc() writes a record and returns a reference to it. Then end_ipc() completes the record. Otherwise
-// begin_ipc() returns 0.
+// shared, begin_ipc() writes a record and returns a reference to it, and end_ipc() completes the record. For all other
+// calls, begin_ipc() returns 0.
 std::uint64_t begin_ipc(CudaEntry entry, const CudaWords& call, const Site& site);
 void end_ipc(CudaEntry entry, const CudaWords& call, std::uint64_t record, std::uint64_t began_ns, int result,
              const Site& site);

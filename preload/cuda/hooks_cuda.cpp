@@ -1,7 +1,7 @@
 // The wrappers of the CUDA driver's entry points. Except in the forked child of a process that had initialised the
-// driver, most wrappers are a few loads, a branch and a jump. Arguments are passed on as words, unchanged. If a
-// function takes fewer words than its wrapper, the other words are whatever the registers contained (x86-64 psABI
-// 3.2.3: integers and pointers only).
+// driver, most wrappers are a few loads, a branch and a jump. Arguments are passed on as words, unchanged. A
+// function may take fewer words than its wrapper. Then the other words are whatever the registers contained. All
+// arguments are integers and pointers, so each is in a register or on the stack as one word (x86-64 psABI 3.2.3).
 #include "cuda/cuda.hpp"
 #include "cuda/cuda_ipc.hpp"
 #include "guest/clock.hpp"
@@ -37,8 +37,8 @@ constexpr bool is_shared_call(CudaEntry entry) {
 }
 
 // Handles calls about memory that may be shared with another process. In the child of a process that had initialised
-// the driver, calls that free or close memory, and calls that end a context, are not recorded as touches. Such a child
-// may give back what it inherited.
+// the driver, calls that free or close memory, and calls that end a context, are not recorded as uses of CUDA. Such a
+// child may give back what it inherited.
 template <class... Words>
 __attribute__((noinline, cold)) int call_shared(CudaEntry entry, std::uint64_t function, Frame frame, Words... words) {
   const Word list[] = {words...};

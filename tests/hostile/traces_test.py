@@ -1,6 +1,8 @@
-"""traces_test.py FORKSIGHT: `forksight report` on a folder with traces whose records take far more time or memory than those of an
-honest trace. The report must still contain the rest of the folder. It must take less than ten seconds of processor time. It must
-take less than 512 MB of memory besides twice the space that the traces take on disk."""
+"""Usage: traces_test.py FORKSIGHT
+
+Runs `forksight report` on a folder with traces whose records take far more time or memory than those of an honest trace. The report
+must still contain the rest of the folder. It must take less than ten seconds of processor time. It must take less memory than 512 MB
+plus twice the size of the traces on disk."""
 import json
 import os
 import random
@@ -57,7 +59,7 @@ def forks_half_a_million(trace):
 
 
 def forks_whose_children_have_one_pid(trace):
-    """Each fork has a child of its own, and the pid of the child was used again."""
+    """Each fork has its own child, but all children have the same pid, as if the kernel had used it again each time."""
     forking, lost = (trace.add("thread", made_trace.thread(tid)) for tid in (1000, 1001))
     while reference := trace.add("fork", made_trace.fork(forking, [lost])):
         trace.add("forked", made_trace.forked(reference, CHILD_PID))
@@ -127,7 +129,7 @@ def uses_of_one_epoll_instance(trace):
 
 
 def orders_of_six_hundred_locks(trace):
-    """Any lock was taken while any other one was held."""
+    """Every lock was taken at some time while every other lock was held."""
     thread = trace.add("thread", made_trace.thread(1000))
     lives = [trace.add("life", made_trace.life()) for _ in range(100)]
     choose = random.Random(1)
@@ -152,8 +154,8 @@ def draws_of_many_children(trace):
         child += 1
 
 
-# The default test tries these. Without limits, they take more than the limit of memory or of time: the records, the frames of stacks,
-# the findings, and the search for orders of locks.
+# The default test tries these. If forksight had no limits, each of them would take more time or memory than this test permits. What is
+# costly: the records, the frames of stacks, the findings, and the search for orders of locks.
 DEFAULT = [handlers_three_million, forks_half_a_million, touches_with_deep_stacks, touches_of_one_lock, orders_of_six_hundred_locks]
 # The stress test tries all. FORKSIGHT_ATTACK=PART_OF_A_NAME chooses some of them.
 ATTACKS = [threads_beside_many_modules, handlers_beside_many_modules, handlers_three_million, modules_half_a_million,

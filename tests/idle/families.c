@@ -99,7 +99,7 @@ static void* sleep_in_pipe(void* fd) {
   return NULL;
 }
 
-// The child has lost a thread of the parent. A thread that the child started wakes the child's first thread.
+// The child has no copy of the parent's second thread. A thread that the child started wakes the child's first thread.
 int fork_worker_with_threads(const char* path) {
   (void)path;
   static int never[2];
@@ -129,8 +129,8 @@ static void* take_jobs(void* nothing) {
   return nothing;
 }
 
-// The child has lost a thread of the parent. The worker threads that the child started wait for a semaphore. The
-// child's first thread reads a byte that the parent sends.
+// The child has no copy of the parent's second thread. The worker threads that the child started wait for a semaphore.
+// The child's first thread reads a byte that the parent sends.
 int fork_worker_with_pool(const char* path) {
   (void)path;
   static int never[2];

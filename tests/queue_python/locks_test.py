@@ -57,7 +57,7 @@ class Refused(Case):
     def test_each_object(self):
         lock, semaphore, condition, barrier, value = Lock(), Semaphore(2), Condition(threading.Lock()), Barrier(2), Value("i", 0)
         # The condition uses a lock of `threading`, which needs no lock of the kernel. Here, the condition does not
-        # check who holds that lock. So condition.wait() fails only when it takes the kernel's lock for its waiter.
+        # check who holds that lock. So condition.wait() first fails when it takes the kernel's lock on which the waiter sleeps.
         condition._check_lock = lambda what: None
         for number in (errno.EPERM, errno.ENOSYS, errno.EACCES, errno.EINVAL):
             for use in (lock.acquire, lambda: lock.acquire(False), lambda: lock.acquire(timeout=60), semaphore.acquire, barrier.wait,
@@ -67,7 +67,7 @@ class Refused(Case):
     def test_the_places_of_a_barrier(self):
         barrier = Barrier(1)
         def arrive():
-            barrier._lock = self.taken()  # so only the lock of the place is refused
+            barrier._lock = self.taken()  # so the kernel refuses only the lock of this party's own entry
             barrier.wait()
         self.refused(errno.EPERM, arrive)
 

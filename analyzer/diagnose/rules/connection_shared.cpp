@@ -1,8 +1,8 @@
 // Parent and children of a fork send into one connection, or receive from it. The bytes of different processes mix, and
 // an answer goes to the process that reads first. A fault is likely if a child used the connection, then another
-// process used it, and then the child used it again. Otherwise each process may have been done with the connection
-// before the next process used it. The rule considers sends and receives separately, because in some correct programs
-// one process only sends and another one only receives.
+// process used it, and then the child used it again. Otherwise a fault is only possible: each process may have finished
+// with the connection before the next one used it. The rule considers sends and receives separately, because in some
+// correct programs one process only sends and another one only receives.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -28,9 +28,9 @@ std::vector<const ShareUse*> find_uses(const Share& share, ShareUseKind kind) {
   return uses;
 }
 
-// True if a child used the connection again after another process had used it. Then two processes use the connection
-// during the same time. Later uses by the owner do not show this: the owner may use the connection again when its
-// children are done with it.
+// True if a child used the connection again after another process had used it. Then the times in which the two
+// processes use the connection overlap. Later uses by the owner do not show this: the owner may use the connection
+// again when its children are done with it.
 bool is_used_in_turns(const Share& share, const std::vector<const ShareUse*>& uses) {
   for (std::size_t i = 0; i < uses.size(); ++i) {
     if (uses[i]->process == share.owner) continue;
