@@ -6,9 +6,11 @@
 // time, user and mount namespaces.
 //
 // No descriptor refers to the description: a page that is mapped from the file keeps the description open. So the lock
-// belongs to the address space of the process. The address space ends with the last thread, before any other process
-// can reap the process. So a zombie holds no lock. MADV_DONTFORK keeps the page out of every child, even out of a child
-// of a raw clone(). exec() unmaps the page. close() of a descriptor does not.
+// belongs to the address space of the process. The address space ends with the last thread, so a zombie holds no
+// lock. One exception lasts for a moment: while another process reads the memory or the command line of the dead one
+// through /proc (as ps does), the kernel keeps the address space, and the member still looks alive. MADV_DONTFORK keeps
+// the page out of every child, even out of a child of a raw clone(). exec() unmaps the page. close() of a descriptor
+// does not.
 #pragma once
 
 #include <sys/types.h>

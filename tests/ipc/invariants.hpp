@@ -29,6 +29,11 @@ class words {
 // Sends a message that contains only a number.
 bool send_number(queue& to, std::uint32_t number, deadline until = deadline::now());
 
+// Recovers members that have died, until `dead` members are recovered or 10 s have passed. Returns how many were. A
+// single recover() may come too early: while another process reads the memory of a dead one through /proc, as ps does
+// for the command line, the kernel keeps the dead one's address space, and with it the lock of the member.
+std::uint32_t recover_dead(queue& survivor, std::uint32_t dead = 1);
+
 // check_survivor() adds this to the number of a parked message.
 constexpr std::uint32_t kParked = 100;
 
@@ -37,8 +42,8 @@ struct leftovers {
   std::vector<std::uint32_t> numbers;
   std::string broken;  // the first invariant that does not hold; empty: all hold
 };
-// Recovers the dead members, receives all remaining messages, lends every buffer once, and then fills and empties the
-// queue twice.
+// Waits until the dead members are recovered, receives all remaining messages, lends every buffer once, and then fills
+// and empties the queue twice.
 leftovers check_survivor(queue& survivor);
 
 }  // namespace forksight::ipc::test

@@ -13,6 +13,7 @@
 
 #include "child.hpp"
 #include "forksight/ipc.h"
+#include "invariants.hpp"
 #include "made_queue.hpp"
 
 namespace forksight::ipc {
@@ -102,7 +103,7 @@ TEST(Lifetimes, AProducerThatDiedIsCountedAndNamed) {
   wanted.as = role::consumer;
   queue q = make(wanted);
   const std::uint32_t pid = one_that_dies(q, role::producer);
-  q.recover();
+  test::recover_dead(q);
   EXPECT_EQ(q.receive(deadline::now()).error().code, errc::timeout);
   EXPECT_EQ(producer_of(q, 'a').wait(), 0);
   EXPECT_TRUE(q.receive());
@@ -161,7 +162,7 @@ TEST(Lifetimes, AProducerThatIsNotStartedAgainEndsTheQueue) {
   queue q = make(wanted);
   const std::uint32_t pid = one_that_dies(q, role::producer);
   // A call that does not wait starts the grace time. The call returns before the grace time is over.
-  q.recover();
+  test::recover_dead(q);
   EXPECT_EQ(q.receive(deadline::now()).error().code, errc::timeout);
   const auto end = q.receive();
   ASSERT_FALSE(end);

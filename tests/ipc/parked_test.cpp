@@ -13,6 +13,7 @@
 #include "child.hpp"
 #include "forksight/ipc.h"
 #include "forksight/ipc/queue.hpp"
+#include "invariants.hpp"
 #include "made_queue.hpp"
 
 namespace forksight::ipc {
@@ -106,7 +107,7 @@ TEST(Returned, MessagesAreDeliveredInOrderAndBeforeQueuedOnes) {
   queue q = make(wanted);
   for (const char letter : std::string("abcd")) send(q, letter);
   die_with(q, 3);
-  EXPECT_EQ(q.recover(), 1u);
+  EXPECT_EQ(test::recover_dead(q), 1u);
   EXPECT_EQ(q.inspect().returned, 3u);
   send(q, 'e');
   std::string got;
@@ -120,7 +121,7 @@ TEST(Returned, IsGivenToAConsumerThatCameAfterTheDeath) {
   queue q = make(shape_of(on_death::redeliver));
   send(q, 'a');
   die_with(q, 1);
-  EXPECT_EQ(q.recover(), 1u);
+  EXPECT_EQ(test::recover_dead(q), 1u);
   queue late = attach(q, role::consumer);
   EXPECT_EQ(next_of(late), "a");
 }
@@ -149,7 +150,7 @@ TEST(Returned, IsNotDroppedWhenNoSlotIsFree) {
   queue q = make(wanted);
   send(q, 'a');
   die_with(q, 1);
-  EXPECT_EQ(q.recover(), 1u);
+  EXPECT_EQ(test::recover_dead(q), 1u);
   for (const char letter : std::string("bcd")) send(q, letter);
   std::string got;
   for (int i = 0; i < 3; ++i) got += next_of(q);
@@ -232,7 +233,7 @@ TEST(Parked, AMessageThatKilledItsConsumersCanBeReceivedAndReleased) {
     dead.clear();
     for (int i = 0; i < 2; ++i) {
       dead.push_back(static_cast<std::uint32_t>(die_with(q, 1)));
-      q.recover();
+      test::recover_dead(q);
     }
   }
   EXPECT_EQ(next_of(q), "timeout");
@@ -287,7 +288,7 @@ TEST(Parked, ABufferKeepsNoDataOfItsFormerMessage) {
   ASSERT_TRUE(q.receive_parked()->release());
   send(q, 'b');
   const auto dead = static_cast<std::uint32_t>(die_with(q, 1));
-  q.recover();
+  test::recover_dead(q);
   const snapshot seen = q.inspect();
   const snapshot::buffer* const one = parked_one(seen);
   ASSERT_NE(one, nullptr);
@@ -302,7 +303,7 @@ TEST(Parked, RequeueReturnsAllMessagesAndResetsTheirDeliveries) {
   for (const char letter : std::string("ab")) {
     send(q, letter);
     die_with(q, 1);
-    q.recover();
+    test::recover_dead(q);
   }
   send(q, 'c');
   const auto requeued = q.requeue();

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "child.hpp"
+#include "invariants.hpp"
 #include "made_queue.hpp"
 
 namespace forksight::ipc {
@@ -282,7 +283,7 @@ TEST(Queue, TheMessageOfADeadConsumerIsLostOrGivenToAnother) {
     ASSERT_TRUE(q.send_copy("first", 5));
     ASSERT_TRUE(q.send_copy("second", 6));
     test::die_with_a_message(q);
-    EXPECT_EQ(q.recover(), 1u);
+    EXPECT_EQ(test::recover_dead(q), 1u);
     auto got = q.receive(deadline::after(10s));
     ASSERT_TRUE(got) << got.error().text;
     EXPECT_EQ(text_of(*got), policy == on_death::drop ? "second" : "first");
@@ -305,7 +306,7 @@ TEST(Queue, AMessageThatKillsItsConsumersIsParked) {
       return 0;
     });
     EXPECT_EQ(victim.wait(), 128 + SIGKILL);
-    q.recover();
+    test::recover_dead(q);
   }
   EXPECT_EQ(q.receive(soon()).error().code, errc::timeout);
   EXPECT_EQ(q.inspect().parked, 1u);

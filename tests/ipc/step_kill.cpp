@@ -80,7 +80,6 @@ std::string in_words(const numbers& what) {
 // Checks how often the end of the victim was counted: at most once in each role, and exactly once in a role that the
 // victim had before the operation.
 std::string check_ends(queue& survivor, const scenario& what) {
-  survivor.recover();
   const snapshot now = survivor.inspect();
   const auto is_wrong = [](const snapshot::role_counts& counts, bool was_there) {
     const std::uint32_t ended = counts.closed + counts.died;
@@ -94,8 +93,8 @@ std::string check_ends(queue& survivor, const scenario& what) {
 // Checks the survivor's queue. Prints and counts an invariant that is broken.
 void judge(queue& survivor, const scenario& what, const std::vector<numbers>& allowed, const std::string& where,
            tally& so_far) {
-  std::string broken = check_ends(survivor, what);
   const leftovers left = check_survivor(survivor);
+  std::string broken = check_ends(survivor, what);
   if (broken.empty()) broken = left.broken;
   if (broken.empty() && !is_among(allowed, left.numbers))
     broken = "the wrong messages are left: " + in_words(left.numbers);

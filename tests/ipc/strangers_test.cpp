@@ -111,7 +111,7 @@ int reuse_a_pid(bool was_seen_alive) {
     if (start_time_of(pid) != start) break;
     other.reset();
   }
-  if (q.recover() != 1) return 3;
+  if (test::recover_dead(q) != 1) return 3;
   return test::check_survivor(q).broken.empty() ? 0 : 5;
 }
 
@@ -172,7 +172,7 @@ TEST(Strangers, AMemberOfAnotherPidNamespaceIsDeadOnlyWhenItHasDied) {
     over.pass();
     EXPECT_EQ(outer.wait(), 0);
     EXPECT_TRUE(q.receive(deadline::after(5s)));
-    EXPECT_EQ(q.recover(), 1u);
+    EXPECT_EQ(test::recover_dead(q), 1u);
     EXPECT_EQ(q.inspect().loaned, 0u);
   }
 }
@@ -258,7 +258,7 @@ TEST(Strangers, AProcessThatGaveUpRootsRightsUsesRootsQueue) {
     EXPECT_EQ(q->inspect().held, 1u);
     for (const auto& who : q->inspect().participants) EXPECT_EQ(who.lives, snapshot::life::alive);
     worker.kill_and_wait();
-    EXPECT_EQ(q->recover(), 1u);
+    EXPECT_EQ(test::recover_dead(*q), 1u);
     EXPECT_EQ(q->inspect().held, 0u);
   }
 }
