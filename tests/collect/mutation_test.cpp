@@ -20,7 +20,7 @@
 namespace forksight {
 namespace {
 
-const int kRounds = test::rounds_of_fuzzing(10'000);
+const int kRounds = test::rounds_of_fuzzing(4'000);
 
 std::vector<std::byte> good_trace() {
   test::LockTrace scene({});
@@ -204,7 +204,8 @@ void mutate(const std::vector<std::byte>& good) {
 }
 
 void cut(const std::vector<std::byte>& good) {
-  for (std::size_t size = 0; size <= good.size(); size += size < trace::kHeaderBytes ? 97 : 1) {
+  const std::size_t step = test::step_between_positions(3);
+  for (std::size_t size = 0; size <= good.size(); size += size < trace::kHeaderBytes ? 97 : step) {
     const bool accepted = test::run_all_stages({good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size)}) > 0;
     EXPECT_EQ(accepted, size == 0 || size >= trace::kHeaderBytes) << size;
   }

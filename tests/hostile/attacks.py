@@ -1,6 +1,6 @@
 """Makes files that try to use up time or memory of forksight, or to crash it.
 
-Each function with the decorator `attack` or `mended_attack` makes a library in a folder. A process of the program
+Each function with the decorator `attack` or `default_attack` makes a library in a folder. A process of the program
 `hanging` (hanging.c) then hangs in the library's function stuck(). If an attack returns a list, the list has the
 arguments for the program `hanging`.
 """
@@ -13,7 +13,7 @@ ATTACKS = {}
 # The names of attacks that once took more than ten seconds or 512 MB, or because of which a report lacked names of
 # other files. Each test run tries these attacks. If several attacks show the same defect, this set has only one of
 # them.
-MENDED = set()
+DEFAULT = set()
 MILLION = 1_000_000
 
 
@@ -22,8 +22,8 @@ def attack(function):
     return function
 
 
-def mended_attack(function):
-    MENDED.add(function.__name__)
+def default_attack(function):
+    DEFAULT.add(function.__name__)
     return attack(function)
 
 
@@ -43,7 +43,7 @@ class Place:
         self.library.write_bytes(elf.bytes)
 
 
-@mended_attack
+@default_attack
 def honest(place):
     place.build(sections={".debug_info": Info.unit([uleb(3) + b"stuck\0", "stuck", struct.pack("<Q", 256)]), ".debug_abbrev": Info.ABBREV + b"\0",
                           ".debug_line": Info.lines(), ".debug_aranges": Info.ranges()})
@@ -90,7 +90,7 @@ def frames_that_remember_ten_million_states(place):
     blob_frames(place, b"\x0a" * 10 * MILLION)
 
 
-@mended_attack
+@attack
 def frames_that_copy_a_large_state(place):
     """The instructions set a rule for register number four million. So a copy of all rules takes 64 MB. Then two
     million instructions each make such a copy."""
@@ -127,7 +127,7 @@ def frames_with_an_expression_that_reads_memory(place):
     blob_frames(place, b"\x0f" + uleb(len(ops)) + ops)
 
 
-@mended_attack
+@default_attack
 def frames_with_an_expression_that_reads_memory_in_each_of_many_frames(place):
     """stuck() calls a function that calls itself a thousand times. Each frame has an expression that reads memory."""
     ops = b"\x80\x00" + b"\x06\x13\x80\x00" * 20_000 + b"\x13\x77\x20"
@@ -237,7 +237,7 @@ def symbols_ten_million(place):
     symbols(place, 10 * MILLION, b"\0name\0")
 
 
-@mended_attack
+@attack
 def symbols_seven_million_with_one_long_name(place):
     symbols(place, 7 * MILLION, b"\0" + b"n" * 5000 + b"\0", same_address=True)
 
@@ -247,7 +247,7 @@ def symbols_whose_names_do_not_end(place):
     symbols(place, MILLION, b"\0" + b"n" * (64 << 20), name_of=lambda i: 1 + i)
 
 
-@mended_attack
+@default_attack
 def dynamic_symbols_whose_names_do_not_end(place):
     """forksight reads these sections to find imports and calls. The loader does not read them."""
     place.build()
@@ -267,7 +267,7 @@ def dynamic_symbols_whose_names_do_not_end(place):
     place.write(elf)
 
 
-@mended_attack
+@default_attack
 def relocations_in_sixty_thousand_sections_that_overlap(place):
     place.build()
     elf = place.elf()
@@ -281,7 +281,7 @@ def relocations_in_sixty_thousand_sections_that_overlap(place):
     place.write(elf)
 
 
-@mended_attack
+@attack
 def relocations_eight_million(place):
     place.build()
     elf = place.elf()
@@ -556,7 +556,7 @@ def many(place, count, blocks, entries):
     chain(place, count, contents)
 
 
-@mended_attack
+@attack
 def five_libraries_that_each_take_all_memory(place):
     def contents(function):
         info = [uleb(3) + function.encode() + b"\0", function, struct.pack("<Q", 256)]
@@ -566,7 +566,7 @@ def five_libraries_that_each_take_all_memory(place):
     chain(place, 5, contents)
 
 
-@mended_attack
+@default_attack
 def eight_libraries_that_crash_the_reader(place):
     """libdw searches the scopes of a function of C++ recursively. This search overflows the stack of the reader."""
     abbrev = (uleb(1) + b"\x11\1\x03\x08\x11\x01\x12\x07\x10\x17\x13\x0b\0\0" + uleb(3) + b"\x2e\0\x03\x08\x11\x01\x12\x07\0\0" +
@@ -580,7 +580,7 @@ def eight_libraries_that_crash_the_reader(place):
     chain(place, 8, contents)
 
 
-@mended_attack
+@default_attack
 def five_libraries_that_each_take_minutes(place):
     many(place, 5, 250, 10 * MILLION)
 
@@ -616,7 +616,7 @@ ret
     return ["vdso", place.library]
 
 
-@mended_attack
+@default_attack
 def a_libc_with_sixty_thousand_tables_of_symbols(place):
     """The file has the name of the C library. Sixty thousand sections of symbols in the file overlap."""
     symbol_tables_in_sixty_thousand_sections_that_overlap(place)

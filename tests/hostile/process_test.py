@@ -47,6 +47,9 @@ class Process(unittest.TestCase):
         self.assertLess(done.out.count("\n"), 80)
 
     def test_many_polled_descriptors(self):
+        self.why(self.start("poll", 100, 16_000))
+
+    def stress_three_times_as_many_polled_descriptors(self):
         self.why(self.start("poll", 300, 16_000))
 
     def test_few_polled_descriptors_are_all_reported(self):

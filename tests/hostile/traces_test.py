@@ -155,8 +155,8 @@ def draws_of_many_children(trace):
 
 
 # The default test tries these. If forksight had no limits, each of them would take more time or memory than this test permits. What is
-# costly: the records, the frames of stacks, the findings, and the search for orders of locks.
-DEFAULT = [handlers_three_million, forks_half_a_million, touches_with_deep_stacks, touches_of_one_lock, orders_of_six_hundred_locks]
+# costly: the frames of stacks, and the search for orders of locks.
+DEFAULT = [touches_with_deep_stacks, orders_of_six_hundred_locks]
 # The stress test tries all. FORKSIGHT_ATTACK=PART_OF_A_NAME chooses some of them.
 ATTACKS = [threads_beside_many_modules, handlers_beside_many_modules, handlers_three_million, modules_half_a_million,
            processes_with_long_command_lines, forks_half_a_million, forks_whose_children_have_one_pid, forks_with_forty_thousand_threads,
@@ -195,7 +195,7 @@ class Traces(unittest.TestCase):
                 trace.write(self.folder / "strange.fstrace")
                 self.check("its names and stacks would take too much memory" if attack is touches_with_deep_stacks else "")
 
-    def test_many_costly_traces_leave_room_for_an_honest_one(self):
+    def stress_many_costly_traces_leave_room_for_an_honest_one(self):
         costly = Trace()
         handlers_three_million(costly)
         for number in range(8):

@@ -3,16 +3,19 @@
 // machine are compiled with FORKSIGHT_IPC_MODEL. These sources call model_step() (model_fiber.cpp) before each access
 // to shared memory on which a decision depends.
 //
-//   model_check                  up to two producers, two consumers and a kill; three users and two recovering
-//                                processes, where a consumer is killed; messages that are returned or parked before
-//                                the first step; consumers that park, release parked messages, or requeue them
-//   model_check --large          two producers and two consumers, with a message that is queued before the first step,
-//                                or with two recovering processes; three users and two recovering processes, with a
-//                                message that is queued before the first step
+//   model_check                  up to three users and a kill; three users and two recovering processes, where a
+//   consumer
+//                                is killed; messages that are returned or parked before the first step; consumers that
+//                                park, release parked messages, or requeue them
+//   model_check --large          two producers and two consumers, without a message before the first step, with a
+//   message
+//                                that is queued before the first step, or with two recovering processes; three users
+//                                and two recovering processes, with a message that is queued before the first step
 //   model_check --agree          explores the smaller plans without reductions, with each reduction alone and with all:
 //                                every exploration must reach the same ends
-//   model_check --agree --large  explores the larger plans of model_check without reductions and with all: both
-//                                explorations must reach the same ends
+//   model_check --agree --large  explores the larger plans of model_check, and two producers and two consumers, without
+//                                reductions and with all: both explorations must reach the same ends
+//   --second                     explores only every second of the chosen plans
 //   --first                      stops after the first plan that is broken
 //   --plan N                     explores only the Nth plan of the chosen ones, counted from 1
 //
@@ -161,7 +164,7 @@ std::vector<plan_of_run> plans_of(const std::vector<size>& sizes) {
 }
 
 int main_of(int count, char** arguments) {
-  bool large = false, agrees = false, stops_at_first = false;
+  bool large = false, agrees = false, every_second = false, stops_at_first = false;
   unsigned long only = 0;
   for (int i = 1; i < count; ++i) {
     const std::string_view argument = arguments[i];
@@ -169,12 +172,14 @@ int main_of(int count, char** arguments) {
       large = true;
     } else if (argument == "--agree") {
       agrees = true;
+    } else if (argument == "--second") {
+      every_second = true;
     } else if (argument == "--first") {
       stops_at_first = true;
     } else if (argument == "--plan" && i + 1 < count) {
       only = std::strtoul(arguments[++i], nullptr, 10);
     } else {
-      std::fprintf(stderr, "usage: model_check [--large] [--agree] [--first] [--plan N]\n");
+      std::fprintf(stderr, "usage: model_check [--large] [--agree] [--second] [--first] [--plan N]\n");
       return 2;
     }
   }
@@ -193,7 +198,6 @@ int main_of(int count, char** arguments) {
                              {0, 2, 1, parked, {act::clear, act::requeue}},
                              {0, 2, 1, parked, {act::clear, act::consume}}};
   const std::vector<size> larger = {{2, 1, 1, none},
-                                    {2, 2, 1, none},
                                     {1, 2, 2, queued, {}, false, false, true},
                                     {0, 2, 2, returned, {}, true, true},
                                     {0, 2, 2, parked, {act::requeue, act::consume}},
@@ -201,9 +205,10 @@ int main_of(int count, char** arguments) {
                                     {1, 2, 1, queued, {}, true},
                                     {1, 2, 1, parked, {act::requeue, act::consume}}};
   if (large && !agrees) {
-    sizes = {{1, 2, 2, queued}, {2, 2, 1, queued}, {2, 2, 2, none}};
+    sizes = {{2, 2, 1, none}, {1, 2, 2, queued}, {2, 2, 1, queued}, {2, 2, 2, none}};
   } else if (large) {
     sizes = larger;
+    sizes.push_back({2, 2, 1, none});
   } else if (!agrees) {
     sizes.insert(sizes.end(), larger.begin(), larger.end());
   }
@@ -215,7 +220,8 @@ int main_of(int count, char** arguments) {
     std::fprintf(stderr, "model_check: there is no plan %lu\n", only);
     return 2;
   }
-  for (const plan_of_run& plan : plans) {
+  for (std::size_t i = 0; i < plans.size(); i += every_second ? 2 : 1) {
+    const plan_of_run& plan = plans[i];
     if (broken != 0 && stops_at_first) break;
     if (!(agrees ? agree(plan, !large, states) : check(plan, states))) ++broken;
   }

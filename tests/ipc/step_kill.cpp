@@ -2,7 +2,7 @@
 // delivered twice unless the policy permits it, and that no slot or buffer stays unusable.
 //
 //   step_kill [--seed N]    kills after each instruction that changes the segment, and after some random instructions;
-//                           kills recovering processes after every seventh change; --seed repeats a run
+//                           kills recovering processes after every twentieth change; --seed repeats a run
 //   step_kill --every       kills after every instruction; one process for each processor does a part of the work
 //     --operations          only operations
 //     --recoveries          only recovering processes
@@ -26,6 +26,8 @@
 
 namespace forksight::ipc::test {
 namespace {
+
+constexpr unsigned long kRecoveryStride = 20;  // changes between two kills of a recovering process
 
 struct tally {
   unsigned long kills = 0, steps = 0;
@@ -195,7 +197,7 @@ void report(const char* of, const scenario& what, const geometry_of_test& shape,
 }
 
 // Kills a victim in each operation: after each change of the segment, and after four random instructions. Then, for
-// each death of a victim, kills a recovering process after every seventh change, starting with a random change.
+// each death of a victim, kills a recovering process after every twentieth change, starting with a random change.
 void run(const plan_of_run& plan, tally& so_far) {
   std::mt19937 random(plan.seed);
   const auto is_over = [&] { return plan.is_over(so_far); };
@@ -221,7 +223,7 @@ void run(const plan_of_run& plan, tally& so_far) {
     const unsigned long kills = so_far.kills;
     bool first_is_complete = false;
     for (unsigned long n = 0; !first_is_complete && !is_over(); ++n) {
-      for (unsigned long m = random() % 7; !is_over(); m += 7) {
+      for (unsigned long m = random() % kRecoveryStride; !is_over(); m += kRecoveryStride) {
         const bool goes_on = kill_recoverer(what, shape, policy, {killing_point::unit::after_change, n},
                                             {killing_point::unit::after_change, m}, first_is_complete, so_far);
         if (!goes_on) break;

@@ -17,7 +17,7 @@ using test::MadePython;
 using test::RecordingMemory;
 using test::SparseMemory;
 
-const int kRounds = test::rounds_of_fuzzing(3'000);
+const int kRounds = test::rounds_of_fuzzing(1'000);
 
 class DamagedMemory {
  public:
@@ -109,7 +109,7 @@ TEST(PythonMutation, OfRandomMemoryEnds) {
   std::mt19937 random{1};
   for (const test::MadeVersion& version : test::made_versions()) {
     const PythonLayout layout = MadePython::layout_of(version);
-    for (int round = 0; round < 200; ++round) {
+    for (int round = 0; round < kRounds / 15; ++round) {
       // Fill the memory with words that are small numbers or addresses of other words.
       const auto memory = std::make_shared<SparseMemory>();
       for (std::uint64_t at = 0x10000; at < 0x18000; at += 8) {

@@ -4,6 +4,9 @@
 
 unittest itself ends with status 0 if tests were skipped. This program ends with status 0 if all tests passed, with 77 if no test
 failed but some were skipped, and with 1 if a test failed or the file has no tests.
+
+Methods whose names begin with `stress_` are costly tests. Only the tests with the label `stress` run them: these tests set the
+environment variable FORKSIGHT_STRESS to 1.
 """
 import os
 import runpy
@@ -23,7 +26,18 @@ def status_of(result):
     return SKIPPED if result.skipped else 0
 
 
+class Loader(unittest.TestLoader):
+    def getTestCaseNames(self, case):
+        names = list(super().getTestCaseNames(case))
+        if os.environ.get("FORKSIGHT_STRESS") == "1":
+            names += [name for name in dir(case) if name.startswith("stress_")]
+        return names
+
+
 class Program(unittest.TestProgram):
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **{"testLoader": Loader(), **options})
+
     def runTests(self):
         self.exit, exits = False, self.exit
         super().runTests()

@@ -1,4 +1,4 @@
-"""Tests that unittests.py does not count a skipped test as passed."""
+"""Tests that unittests.py does not count a skipped test as passed, and when it runs costly methods."""
 import os
 import subprocess
 import sys
@@ -32,6 +32,13 @@ class Unittests(unittest.TestCase):
 
     def test_one_fails_and_one_is_skipped(self):
         text = HEAD + "  def test_b(self): self.skipTest('no gcore')\n  def test_c(self): self.fail()\n" + MAIN
+        self.assertEqual(self.run_file(text)[0], 1)
+
+    def test_costly_methods_run_only_under_stress(self):
+        text = HEAD + "  def stress_b(self): self.fail()\n" + MAIN
+        self.assertEqual(self.run_file(text)[0], 0)
+        os.environ["FORKSIGHT_STRESS"] = "1"
+        self.addCleanup(os.environ.pop, "FORKSIGHT_STRESS")
         self.assertEqual(self.run_file(text)[0], 1)
 
     def test_none(self):
