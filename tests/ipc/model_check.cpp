@@ -4,13 +4,11 @@
 // to shared memory on which a decision depends.
 //
 //   model_check                  up to three users and a kill; three users and two recovering processes, where a
-//   consumer
-//                                is killed; messages that are returned or parked before the first step; consumers that
-//                                park, release parked messages, or requeue them
+//                                consumer is killed; messages that are returned or parked before the first step;
+//                                consumers that park, release parked messages, or requeue them
 //   model_check --large          two producers and two consumers, without a message before the first step, with a
-//   message
-//                                that is queued before the first step, or with two recovering processes; three users
-//                                and two recovering processes, with a message that is queued before the first step
+//                                message that is queued before it, or with two recovering processes; three users and
+//                                two recovering processes, with a message that is queued before the first step
 //   model_check --agree          explores the smaller plans without reductions, with each reduction alone and with all:
 //                                every exploration must reach the same ends
 //   model_check --agree --large  explores the larger plans of model_check, and two producers and two consumers, without
