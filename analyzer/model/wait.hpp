@@ -53,7 +53,7 @@ struct Waker {
   std::string via;       // "mutex", "join", "GIL", "wait4", "pipe", "socket", "flock" ...
 };
 
-// Three values of Waker::via. A waker with one of them could end the wait, although the thread does not wait for it.
+// Four values of Waker::via. A waker with one of them could end the wait, although the thread does not wait for it.
 // While such a waker can run, the wait is not proven to last. But such a waker is not the cause of the wait. It is also
 // no member of a ring of processes that wait for each other.
 inline constexpr const char* kViaShutdown = "shutdown";  // the waker has the waiting thread's own end of the socket
@@ -61,13 +61,16 @@ inline constexpr const char* kViaShutdown = "shutdown";  // the waker has the wa
 inline constexpr const char* kViaReceiving = "SCM_RIGHTS";
 // the waker has the thread's epoll instance, and could let it watch another file
 inline constexpr const char* kViaEpoll = "epoll";
+// The waker is a descendant of a child of the waiting process. If the processes between them end, the waiting process
+// may become its parent (PR_SET_CHILD_SUBREAPER, or the first process of a pid namespace).
+inline constexpr const char* kViaAdoption = "adoption";
 
 // Waker::via of the process that holds a lock of Python's multiprocessing. The counts in the Python objects of the
 // processes show who holds the lock.
 inline constexpr const char* kViaSemaphoreLock = "semaphore lock";
 
 inline bool is_waited_for(const std::string& via) {
-  return via != kViaShutdown && via != kViaReceiving && via != kViaEpoll;
+  return via != kViaShutdown && via != kViaReceiving && via != kViaEpoll && via != kViaAdoption;
 }
 
 enum class EnderKind {
@@ -85,12 +88,12 @@ enum class EnderKind {
 struct Ender {
   EnderKind kind = EnderKind::kProcess;
   std::int32_t pid = 0;
-  std::int32_t tid = 0;          // 0: any thread of that process
-  std::int32_t fd = -1;          // the descriptor by which the ender could end the wait
-  std::string via;               // kProcess: as in Waker
-  std::string command;           // kProcess: its command line, cut; "" if it cannot be read
-  char state = '?';              // kProcess: state of that process or thread, as in /proc/PID/stat
-  bool is_frozen = false;        // kProcess: its control group is frozen
+  std::int32_t tid = 0;    // 0: any thread of that process
+  std::int32_t fd = -1;    // the descriptor by which the ender could end the wait
+  std::string via;         // kProcess: as in Waker
+  std::string command;     // kProcess: its command line, cut; "" if it cannot be read
+  char state = '?';        // kProcess: state of that process or thread, as in /proc/PID/stat
+  bool is_frozen = false;  // kProcess: its control group is frozen
   // False for a process that could end the wait by a descriptor, but has made no write call since the process began.
   bool may_have_written = true;
   // All kinds except kProcess: words such as "a handler of SIGTERM" or "whoever opens it for writing". kContinue: the

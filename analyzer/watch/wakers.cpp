@@ -85,7 +85,9 @@ bool covers(const proc::FileLock& held, const proc::LockRequest& request) {
 }  // namespace
 
 WakerFinder::WakerFinder(proc::DescriptorTables& tables)
-    : tables_(tables), sees_all_(proc::is_in_initial_pid_namespace()) { find_outside(); }
+    : tables_(tables), sees_all_(proc::is_in_initial_pid_namespace()) {
+  find_outside();
+}
 
 void WakerFinder::find_outside() {
   const std::uint64_t failures = proc::count_failures();
@@ -113,6 +115,7 @@ void WakerFinder::begin_look() {
   begin_pass();
   has_too_many_ = false;
   traced_.reset();
+  children_.clear();
   file_locks_.reset();
   shared_.reset();
   memory_holders_.clear();
@@ -197,7 +200,39 @@ Answer WakerFinder::find_children(std::int32_t pid, const proc::ThreadSample& th
       if (member.ppid == pid) add(other);
     }
   }
-  return known_if_any(facts);
+  const Answer answer = known_if_any(facts);
+  if (!is_one) add_adoptable(pid, thread.status.ns_depth, tree, facts);
+  return answer;
+}
+
+// No file of /proc shows whether a process adopts its descendants. So every process that waits for any child may do so.
+void WakerFinder::add_adoptable(std::int32_t pid, std::uint32_t ns_depth, const Tree& tree, WaitFacts& facts) {
+  if (children_.empty()) {
+    for (const auto& [other, member] : tree.living()) {
+      if (member.state != 'Z') children_.emplace(member.ppid, other);
+    }
+  }
+  std::vector<std::int32_t> open;
+  const auto add_children = [&](std::int32_t of) {
+    for (auto [at, end] = children_.equal_range(of); at != end; ++at) open.push_back(at->second);
+  };
+  add_children(pid);
+  const std::size_t children = open.size();
+  for (std::size_t at = 0; at < open.size() && open.size() - children <= files::kFewPossibleWakers; ++at) {
+    add_children(open[at]);
+  }
+  // In a large tree the number of pairs would grow with the square of the number of processes.
+  if (open.size() - children > files::kFewPossibleWakers) return;
+  const std::set<std::int32_t> own(open.begin(), open.end());
+  for (std::size_t at = children; at < open.size(); ++at) facts.wakers.push_back({open[at], model::kViaAdoption});
+  // The first process of a pid namespace also adopts processes that entered the namespace from outside (setns()).
+  if (ns_depth <= 1 || !proc::is_called(pid, 1, ns_depth)) return;
+  std::size_t more = 0;
+  for (const auto& [other, member] : tree.living()) {
+    const bool is_new = other != pid && member.state != 'Z' && !own.contains(other);
+    if (!is_new || ++more > files::kFewPossibleWakers) continue;
+    if (proc::are_in_namespace_of(pid, {other})) facts.wakers.push_back({other, model::kViaAdoption});
+  }
 }
 
 Answer WakerFinder::find_vfork_child(std::int32_t pid, const proc::ThreadSample& thread, WaitFacts& facts) const {
@@ -237,9 +272,9 @@ Answer WakerFinder::find_polled(std::int32_t pid, const proc::ThreadSample& thre
     }
     if (facts.wakers.size() > files::kMaxPolledDescriptors) return Answer::kUnknown;
   }
-  const Answer of_instance =
-      proc::is_epoll_wait(thread.call) ? find_changers(pid, thread.tid, proc::as_int(thread.call.args[0]), facts)
-                                       : Answer::kKnown;
+  const Answer of_instance = proc::is_epoll_wait(thread.call)
+                                 ? find_changers(pid, thread.tid, proc::as_int(thread.call.args[0]), facts)
+                                 : Answer::kKnown;
   facts.object.clear();
   return of_instance == Answer::kKnown ? of_all : of_instance;
 }
@@ -267,8 +302,9 @@ bool WakerFinder::may_kernel_end_wait(const Tree& tree, const std::vector<proc::
   KernelWork& work = of_eventfd ? may_write_to_eventfd_ : may_use_ring_;
   const auto is_so = [&](std::int32_t pid) {
     const auto [known, is_new] = work.by_pid.try_emplace(pid);
-    if (is_new) known->second = of_eventfd ? proc::may_let_kernel_write_to_eventfd(pid, tables_)
-                                              : proc::may_use_ring(pid, tables_);
+    if (is_new)
+      known->second =
+          of_eventfd ? proc::may_let_kernel_write_to_eventfd(pid, tables_) : proc::may_use_ring(pid, tables_);
     return known->second;
   };
   if (!work.of_tree) {
@@ -405,8 +441,8 @@ Answer WakerFinder::find_lock_holders(std::int32_t pid, const proc::ThreadSample
     for (const proc::Holder& holder : holders_[facts.object]) {
       const proc::ReadText text = proc::read_file(proc::proc_path(holder.tid, fmt::format("fdinfo/{}", holder.fd)));
       const auto held = proc::parse_held_locks(text.text);
-      const bool conflicts = std::ranges::any_of(
-          held, [&](const proc::FileLock& one) { return proc::conflicts_with(one, *request); });
+      const bool conflicts =
+          std::ranges::any_of(held, [&](const proc::FileLock& one) { return proc::conflicts_with(one, *request); });
       // If the descriptor was closed meanwhile, its process ran, and may have the file open under another number.
       if (text && !conflicts) continue;
       has_any = true;

@@ -78,6 +78,8 @@ class WakerFinder {
  private:
   Answer find_children(std::int32_t pid, const proc::ThreadSample& thread, const Tree& tree, bool thorough,
                        WaitFacts& facts);
+  // Adds the processes that process `pid`, which waits for any child, may adopt. `ns_depth`: as in proc::Status.
+  void add_adoptable(std::int32_t pid, std::uint32_t ns_depth, const Tree& tree, WaitFacts& facts);
   Answer find_vfork_child(std::int32_t pid, const proc::ThreadSample& thread, WaitFacts& facts) const;
   Answer find_polled(std::int32_t pid, const proc::ThreadSample& thread, const Tree& tree, bool thorough,
                      WaitFacts& facts);
@@ -126,6 +128,7 @@ class WakerFinder {
   Clock::time_point next_scan_{};
   // The following members contain what was read for the current look. begin_look() empties them.
   std::optional<std::multimap<std::int32_t, std::int32_t>> traced_;  // find_traced()
+  std::multimap<std::int32_t, std::int32_t> children_;               // the living processes of the tree, by parent
   std::optional<std::vector<proc::FileLock>> file_locks_;
   std::optional<proc::SharedMemory> shared_;
   std::map<std::string, std::vector<proc::Holder>> memory_holders_;  // holders of shared memory, by its path

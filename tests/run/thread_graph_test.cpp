@@ -58,7 +58,7 @@ TEST(ThreadGraph, ARingAcrossProcessesIsACause) {
 // socket, or may shut a socket down. While such a process is awake, the hang is not proven. Such a process is never the
 // cause of a hang.
 TEST(ThreadGraph, AProcessThatCouldOnlyEndTheWaitIsNoCause) {
-  for (const char* via : {model::kViaReceiving, model::kViaShutdown}) {
+  for (const char* via : {model::kViaReceiving, model::kViaShutdown, model::kViaAdoption}) {
     const auto judged = judge_threads({{100, {waits(100, {{200, via}})}}, {200, {waits(200, {})}}});
     EXPECT_EQ(judged[0].state, kRoot) << via;
     EXPECT_FALSE(judged[0].waits_for) << via;
