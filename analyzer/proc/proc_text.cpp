@@ -70,7 +70,7 @@ std::optional<Stat> parse_stat(std::string_view text) {
   std::uint64_t user = 0;
   std::uint64_t system = 0;
   constexpr int kState = 3, kParent = 4, kFlags = 9, kChildFaults = 11, kUser = 14, kSystem = 15, kStart = 22,
-                kProcessor = 39;
+                kExitSignal = 38, kProcessor = 39;
   for (int field = kState; field <= kProcessor; ++field) {
     const std::string_view word = next_word(rest);
     bool good = !word.empty() || field > kStart;
@@ -84,6 +84,7 @@ std::optional<Stat> parse_stat(std::string_view text) {
     if (field == kUser) good = parse_number(word, user);
     if (field == kSystem) good = parse_number(word, system);
     if (field == kStart) good = parse_number(word, stat.start_ticks);
+    if (std::int32_t number = 0; field == kExitSignal && parse_number(word, number)) stat.exit_signal = number;
     if (std::uint32_t number = 0; field == kProcessor && parse_number(word, number)) stat.processor = number;
     if (!good) return std::nullopt;
   }
@@ -104,6 +105,7 @@ std::optional<Status> parse_status(std::string_view text) {
                      find_number(text, "voluntary_ctxt_switches", status.voluntary) &&
                      find_number(text, "nonvoluntary_ctxt_switches", status.nonvoluntary);
   if (!whole) return std::nullopt;
+  (void)find_hex(text, "SigIgn", status.ignored);
   std::string_view numbers = find_field(text, "NSpid").value_or("");
   std::uint32_t depth = 0;
   for (std::string_view word = next_word(numbers); parse_number(word, status.own_tid); word = next_word(numbers)) {

@@ -38,6 +38,8 @@ struct Stat {
   std::uint64_t child_faults = 0;  // page faults of children that were waited for
   std::uint64_t cpu_ticks = 0;     // user + system
   std::uint64_t start_ticks = 0;
+  // The signal that the parent receives when the process ends; 0: none. SIGCHLD, unless clone() asked for another one.
+  std::int32_t exit_signal = 0;
   std::optional<std::uint32_t> processor;  // the processor that the thread last ran on
 };
 // PF_FORKNOEXEC: the process has not called exec, so its memory is a copy of its parent's memory.
@@ -54,6 +56,7 @@ struct Status {
   std::uint64_t shared_pending = 0;  // for the process
   std::uint64_t blocked = 0;
   std::uint64_t caught = 0;
+  std::uint64_t ignored = 0;
   std::uint64_t voluntary = 0;  // context switches
   std::uint64_t nonvoluntary = 0;
   std::int32_t own_tid = 0;  // the thread's number in its own pid namespace, which is the innermost one

@@ -50,6 +50,7 @@ struct ProcessEvidence {
   bool has_libc = true;                             // the process has glibc, which keeps signals 32 and 33 for itself
   bool has_python_interrupt = false;                // the handler of SIGINT is Python's own one, for Ctrl-C
   std::uint64_t timed_signals = 0;                  // signals that arrive without a sender; bit 0 is signal 1
+  std::uint64_t timer_signals = 0;                  // the signals of its POSIX timers, with or without a handler
   bool is_frozen = false;                           // its control group is frozen
   proc::Sharing sharing = proc::Sharing::kUnknown;  // whether a separate process has the same memory
   std::vector<std::int32_t> sharers;                // the processes with the same memory; kShared and empty: not known

@@ -8,6 +8,7 @@
 #include "proc/process_traits.hpp"
 #include "proc/thread_sample.hpp"
 #include "proc/wait_class.hpp"
+#include "watch/own_timers.hpp"
 #include "watch/ways_out.hpp"
 
 namespace forksight::watch {
@@ -116,7 +117,7 @@ Proof prove(const ProcessEvidence& evidence) {
   if (!has_live_thread) return refuse("the process ended");
   const Handlers handlers = find_handlers(evidence);
   proof.handlers = handlers.ways_out;
-  proof.timed = handlers.ways_out & evidence.timed_signals;
+  proof.timed = (handlers.ways_out & evidence.timed_signals) | find_ending_signals(evidence);
   proof.handler_could = handlers.ways_out != 0 || handlers.for_ctrl_c;
   proof.stuck = true;
   return proof;

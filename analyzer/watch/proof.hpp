@@ -54,10 +54,11 @@ struct Proof {
   bool stuck = false;          // only `wakers`, and a signal handler if `handler_could`, can wake the threads
   bool handler_could = false;  // a signal handler could end a wait
   std::uint64_t handlers = 0;  // signals with handlers that are a way out (see ways_out.hpp); bit 0 is signal 1
-  std::uint64_t timed = 0;     // the signals of `handlers` that arrive without a sender
-  std::vector<Waker> wakers;   // threads and processes that could wake a thread of this process
-  std::string why_not;         // if not stuck: the first condition that failed
-  bool lasting = false;        // if not stuck: no proof can succeed until a thread has run
+  // Signals that arrive without a sender, and for which a handler of `handlers` runs, or which end the process.
+  std::uint64_t timed = 0;
+  std::vector<Waker> wakers;  // threads and processes that could wake a thread of this process
+  std::string why_not;        // if not stuck: the first condition that failed
+  bool lasting = false;       // if not stuck: no proof can succeed until a thread has run
 };
 
 // True if the thread is in the same call in both samples and has not run between them. Also true if the thread has

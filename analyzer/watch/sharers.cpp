@@ -7,6 +7,29 @@
 #include "proc/wait_class.hpp"
 
 namespace forksight::watch {
+namespace {
+
+// True if a thread of `parent` waits in vfork() for `child`.
+bool waits_in_vfork(std::int32_t parent, std::int32_t child) {
+  for (const std::int32_t tid : proc::list_numbers(proc::proc_path(parent, "task")).numbers) {
+    const auto children = proc::parse_pids(proc::read_file(proc::task_path(parent, tid, "children")).text);
+    if (std::ranges::find(children, child) == children.end()) continue;
+    bool refused = false;
+    const auto thread = proc::sample_thread(parent, tid, refused);
+    if (thread && proc::classify(*thread).kind == proc::WaitClass::kVfork) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<std::int32_t> find_other_users(std::int32_t pid, const std::vector<std::int32_t>& sharers) {
+  std::vector<std::int32_t> others;
+  for (const std::int32_t sharer : sharers) {
+    if (!waits_in_vfork(sharer, pid) && !waits_in_vfork(pid, sharer)) others.push_back(sharer);
+  }
+  return others;
+}
 
 void add_sharers(std::int32_t pid, const std::vector<std::int32_t>& sharers, std::vector<Waker>& wakers) {
   for (const std::int32_t sharer : sharers) {

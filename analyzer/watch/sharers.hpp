@@ -12,6 +12,11 @@ namespace forksight::watch {
 // vfork() until `pid` execs or ends.
 void add_sharers(std::int32_t pid, const std::vector<std::int32_t>& sharers, std::vector<Waker>& wakers);
 
+// Returns those of `sharers` that may hold a lock of `pid` under the tid of another thread. glibc stores the tid of the
+// thread structure, and a process of clone(CLONE_VM) uses that of its maker. Leaves out the two processes of a vfork():
+// all locks that the child takes record the tid of the thread that waits in vfork(), and this wait leads to the child.
+std::vector<std::int32_t> find_other_users(std::int32_t pid, const std::vector<std::int32_t>& sharers);
+
 // Call this for a lock whose owner seems to have ended, because the process has no thread with the owner's tid. Looks
 // for the owner among the threads of `sharers`. If the owner is found, notes in `facts` that the owner lives and can
 // end the wait. Such a lock occurs in a child of vfork(): all locks that the child takes record the tid of the thread

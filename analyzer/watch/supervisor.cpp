@@ -10,6 +10,7 @@
 
 #include "files/budgets.hpp"
 #include "proc/batches.hpp"
+#include "proc/memory_sharers.hpp"
 #include "proc/proc_fs.hpp"
 #include "proc/process_memory.hpp"
 #include "proc/process_traits.hpp"
@@ -30,7 +31,6 @@
 namespace forksight::watch {
 namespace {
 
-constexpr std::uint64_t kChildSignal = std::uint64_t{1} << static_cast<unsigned>(SIGCHLD - 1);
 constexpr std::size_t kMostNamed = 8;            // processes that one sentence names
 constexpr int kRefusalsThatCount = 4;            // refusals in a row; an exec causes fewer
 constexpr int kStalledFactor = 10;               // a stalled call counts after this many times the spin age
@@ -38,6 +38,13 @@ constexpr std::chrono::seconds kLongestRest{2};  // the longest time between two
 // To collect evidence, forksight may have to look at all processes of the machine. The collection takes at most
 // 1/kProofShare of the time.
 constexpr int kProofShare = 100;
+
+// True if a process of clone(CLONE_VM) may use the memory of this process, and so its locks.
+bool has_other_users(std::int32_t pid, std::int32_t tid) {
+  std::vector<std::int32_t> sharers;
+  const proc::Sharing sharing = proc::MemorySharers().find(pid, tid, sharers);
+  return sharing == proc::Sharing::kShared && (sharers.empty() || !find_other_users(pid, sharers).empty());
+}
 
 // True if both rounds have the same threads in the same states and calls. Their context switch counts may differ.
 bool is_same_but_scheduled(const proc::Round& before, const proc::Round& after) {
@@ -242,28 +249,35 @@ std::uint64_t Supervisor::own_signals_of(std::int32_t pid) const {
   return std::uint64_t{1} << static_cast<unsigned>(own->second.signal - 1);
 }
 
-bool Supervisor::has_child(std::int32_t pid) const {
-  return std::ranges::any_of(tree_.living(), [&](const auto& entry) {
-    return entry.second.ppid == pid && entry.second.state != 'Z';
-  });
-}
-
-std::set<std::int32_t> Supervisor::find_parents_of_others(const std::set<std::int32_t>& stuck) const {
-  std::set<std::int32_t> parents;
+std::map<std::int32_t, std::uint64_t> Supervisor::find_signals_of_children(
+    const std::set<std::int32_t>& parents, const std::set<std::int32_t>& stuck) const {
+  std::map<std::int32_t, std::uint64_t> signals;
   for (const auto& [pid, member] : tree_.living()) {
-    if (member.state != 'Z' && !stuck.contains(pid)) parents.insert(member.ppid);
+    if (member.state == 'Z' || stuck.contains(pid) || !parents.contains(member.ppid)) continue;
+    const auto stat = proc::read_stat(pid);
+    const int signal = stat ? stat->exit_signal : SIGCHLD;
+    if (signal > 0 && signal <= 64) signals[member.ppid] |= bit_of_signal(signal);
   }
-  return parents;
+  return signals;
 }
 
-bool Supervisor::may_be_timed_out(std::int32_t pid, const std::vector<proc::ThreadSample>& threads) {
+bool Supervisor::may_be_timed_out(std::int32_t pid, const std::vector<proc::ThreadSample>& threads,
+                                  bool others_go_on) {
   const auto lives = std::ranges::find_if(threads, [](const proc::ThreadSample& thread) { return !thread.ended(); });
   if (lives == threads.end()) return false;
   ProcessEvidence evidence;
   evidence.own_signals = own_signals_of(pid);
   evidence.second.threads = threads;
+  evidence.timer_signals = find_timer_signals(lives->tid);
+  evidence.has_libc = proc::has_libc(FutexLookup(pid).mappings(lives->tid));
+  if (is_python_program(proc::read_exe(pid))) {
+    evidence.has_python_interrupt = proc::has_default_interrupt(lives->tid).value_or(true);
+  }
   const std::uint64_t handlers = find_handlers(evidence).ways_out;
-  const bool may_hear_of_child = (handlers & kChildSignal) != 0 && has_child(pid);
+  if (handlers == 0) return false;
+  if (others_go_on) return true;
+  const auto of_children = find_signals_of_children({pid}, {});
+  const bool may_hear_of_child = of_children.contains(pid) && (handlers & of_children.at(pid)) != 0;
   return may_hear_of_child || find_timed_signals(pid, lives->tid, handlers, tables_) != 0;
 }
 
@@ -282,7 +296,8 @@ ProcessEvidence Supervisor::read_evidence(const Watched& watched, proc::MemorySh
     evidence.is_incomplete = !tables_.has_whole(pid);
     evidence.sharing = memories.find(pid, thread.tid, evidence.sharers);
     evidence.has_libc = proc::has_libc(futexes.mappings(thread.tid));
-    const std::uint64_t reserved = evidence.has_libc ? kReservedSignals : 0;
+    evidence.timer_signals = find_timer_signals(thread.tid);
+    const std::uint64_t reserved = evidence.has_libc ? kReservedSignals & ~evidence.timer_signals : 0;
     evidence.timed_signals = find_timed_signals(pid, thread.tid, thread.status.caught & ~reserved, tables_);
     break;
   }
@@ -292,6 +307,7 @@ ProcessEvidence Supervisor::read_evidence(const Watched& watched, proc::MemorySh
     evidence.has_python_interrupt = proc::has_default_interrupt(watched.last.threads.back().tid).value_or(true);
   }
   evidence.is_frozen = freezers.is_frozen(pid);
+  const std::vector<std::int32_t> others = find_other_users(pid, evidence.sharers);
   for (const proc::ThreadSample& thread : watched.last.threads) {
     WaitFacts facts = futexes.look_up(thread);
     if (facts.mapping == WordMapping::kShared) {
@@ -302,8 +318,8 @@ ProcessEvidence Supervisor::read_evidence(const Watched& watched, proc::MemorySh
       facts.mapping = WordMapping::kUnknown;
       facts.wakers_known = false;
     }
-    const bool by_memory = facts.mapping == WordMapping::kPrivate && facts.word.owner == 0;
-    if (by_memory) add_sharers(pid, evidence.sharers, facts.wakers);
+    const bool is_private = facts.mapping == WordMapping::kPrivate;
+    if (is_private) add_sharers(pid, facts.word.owner == 0 ? evidence.sharers : others, facts.wakers);
     if (facts.mapping == WordMapping::kPrivate && facts.word.owner_is_gone) find_owner_among(evidence.sharers, facts);
     evidence.facts.push_back(std::move(facts));
   }
@@ -415,11 +431,15 @@ void Supervisor::conclude(const std::vector<std::int32_t>& suspects) {
   for (std::size_t node = 0; node < pids.size(); ++node) {
     if (judgements[node].state != StuckState::kAwake && !rescuers[node]) lasting.insert(pids[node]);
   }
-  const std::set<std::int32_t> parents_of_others = find_parents_of_others(lasting);
+  std::set<std::int32_t> with_handlers;
+  for (const std::int32_t pid : pids) {
+    if (watched_.at(pid).proof->handlers != 0) with_handlers.insert(pid);
+  }
+  const auto of_children = find_signals_of_children(with_handlers, lasting);
   std::vector<bool> is_timed;
   for (const std::int32_t pid : pids) {
     const Proof& proof = *watched_.at(pid).proof;
-    const bool may_hear_of_child = (proof.handlers & kChildSignal) != 0 && parents_of_others.contains(pid);
+    const bool may_hear_of_child = of_children.contains(pid) && (proof.handlers & of_children.at(pid)) != 0;
     is_timed.push_back(proof.timed != 0 || may_hear_of_child);
   }
   const auto timed_rescuers = find_nearest_ways_out(processes, is_timed);
@@ -463,7 +483,7 @@ void Supervisor::add_spinning(Clock::time_point now) {
     bool refused = false;
     if (const auto round = proc::sample_round(spin.touch.pid, refused)) {
       for (const proc::ThreadSample& thread : round->threads) verdict.waits.push_back(describe_wait(thread, nullptr));
-      verdict.may_be_timed_out = may_be_timed_out(spin.touch.pid, round->threads);
+      verdict.may_be_timed_out = may_be_timed_out(spin.touch.pid, round->threads, false);
     }
     verdicts_.emplace(verdict.key, std::move(verdict));
   }
@@ -543,11 +563,11 @@ void Supervisor::search_partly_stuck(const proc::ProcessKey& key, Clock::time_po
   const auto known = partly_.find(key);
   const Clock::time_point since = known == partly_.end() ? now : known->second.since;
   partly_.erase(key);
-  if (stuck.empty()) return;
+  if (stuck.empty() || has_other_users(key.pid, stuck.threads.front().tid)) return;
   Verdict verdict;
   verdict.key = key;
   verdict.liveness = model::Liveness::kAwake;
-  verdict.may_be_timed_out = may_be_timed_out(key.pid, stuck.threads);
+  verdict.may_be_timed_out = may_be_timed_out(key.pid, stuck.threads, !stuck.are_all);
   verdict.since = since;
   for (std::size_t index = 0; index < stuck.threads.size(); ++index) {
     verdict.waits.push_back(describe_wait(stuck.threads[index], &stuck.facts[index]));

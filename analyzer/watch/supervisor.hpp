@@ -154,13 +154,14 @@ class Supervisor {
   ProcessEvidence read_evidence(const Watched& watched, proc::MemorySharers& memories, Freezers& freezers);
   static ProcessWaits waits_of(const Watched& watched);
   std::uint64_t own_signals_of(std::int32_t pid) const;
-  // True if the process has a living child. The child may end, and then the process receives a SIGCHLD.
-  bool has_child(std::int32_t pid) const;
-  // Returns the processes with a living child that is not among `stuck`.
-  std::set<std::int32_t> find_parents_of_others(const std::set<std::int32_t>& stuck) const;
+  // For each of `parents`: the signals that it receives when its living children end, without the children in `stuck`.
+  // Bit 0 is signal 1. Usually this is SIGCHLD.
+  std::map<std::int32_t, std::uint64_t> find_signals_of_children(const std::set<std::int32_t>& parents,
+                                                                 const std::set<std::int32_t>& stuck) const;
   // Meant for a process that is awake or spins. True if one of `threads` would run a handler for a signal that arrives
-  // without a sender: because of a timer, a descriptor, or the end of a child.
-  bool may_be_timed_out(std::int32_t pid, const std::vector<proc::ThreadSample>& threads);
+  // without a sender: because of a timer, a descriptor, or the end of a child. If other threads of the process go on,
+  // any handler counts, because one of these threads may send the signal.
+  bool may_be_timed_out(std::int32_t pid, const std::vector<proc::ThreadSample>& threads, bool others_go_on);
   // Describes the way out that process `pid` has: "a handler of SIGTERM". Also names the process, unless `is_own`.
   std::string describe_way_out(std::int32_t pid, bool is_own) const;
   void conclude(const std::vector<std::int32_t>& suspects);

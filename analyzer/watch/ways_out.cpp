@@ -17,17 +17,15 @@ namespace {
 
 constexpr std::size_t kMostNamedSignals = 4;
 
-constexpr std::uint64_t bit_of(int signal) { return std::uint64_t{1} << static_cast<unsigned>(signal - 1); }
-
 // A thread causes these signals by its own actions. So a sleeping thread causes none of them.
-constexpr std::uint64_t kFaults =
-    bit_of(SIGSEGV) | bit_of(SIGBUS) | bit_of(SIGILL) | bit_of(SIGFPE) | bit_of(SIGTRAP) | bit_of(SIGSYS);
+constexpr std::uint64_t kFaults = bit_of_signal(SIGSEGV) | bit_of_signal(SIGBUS) | bit_of_signal(SIGILL) |
+                                  bit_of_signal(SIGFPE) | bit_of_signal(SIGTRAP) | bit_of_signal(SIGSYS);
 
 // Returns the signals whose handlers let no thread go on, because a sleeping thread does not cause them. SIGABRT is one
 // of them if the program also handles SIGSEGV: then the handler is one for crashes, such as Python's faulthandler, and
 // ends the process. A handler of SIGABRT alone may belong to a watchdog.
 std::uint64_t faults_among(std::uint64_t caught) {
-  return kFaults | ((caught & bit_of(SIGSEGV)) != 0 ? bit_of(SIGABRT) : 0);
+  return kFaults | ((caught & bit_of_signal(SIGSEGV)) != 0 ? bit_of_signal(SIGABRT) : 0);
 }
 
 // Finds the control group that somebody froze: the group of this path, or the nearest group above it. "": there is no
@@ -49,16 +47,17 @@ std::uint64_t find_caught(const proc::Status& status, bool has_libc) {
 }
 
 Handlers find_handlers(const ProcessEvidence& evidence) {
-  std::uint64_t known = evidence.own_signals;
-  if (evidence.has_libc) known |= kReservedSignals;
+  const std::uint64_t reserved = evidence.has_libc ? kReservedSignals : 0;
   Handlers handlers;
   for (const proc::ThreadSample& thread : evidence.second.threads) {
     const std::uint64_t caught = thread.status.caught;
-    if (!thread.ended()) handlers.ways_out |= caught & ~thread.status.blocked & ~known & ~faults_among(caught);
+    // A timer may send any signal, also one that otherwise only a fault causes.
+    const std::uint64_t never_come = (reserved | faults_among(caught)) & ~evidence.timer_signals;
+    if (!thread.ended()) handlers.ways_out |= caught & ~thread.status.blocked & ~evidence.own_signals & ~never_come;
   }
-  const bool has_ctrl_c = evidence.has_python_interrupt && (handlers.ways_out & bit_of(SIGINT)) != 0;
+  const bool has_ctrl_c = evidence.has_python_interrupt && (handlers.ways_out & bit_of_signal(SIGINT)) != 0;
   if (has_ctrl_c) {
-    handlers.ways_out &= ~bit_of(SIGINT);
+    handlers.ways_out &= ~bit_of_signal(SIGINT);
     handlers.for_ctrl_c = true;
   }
   return handlers;
@@ -73,6 +72,7 @@ std::string_view find_hold(std::string_view function) {
   const auto has = [&](std::string_view part) { return function.find(part) != std::string_view::npos; };
   if (has("freez") || has("refrigerator")) return "is frozen";
   if (has("seccomp")) return "is held by a seccomp filter";
+  if (has("userfault")) return "waits for a page of memory that a userfaultfd supplies";
   return {};
 }
 
@@ -138,7 +138,7 @@ std::string how_to_thaw(std::int32_t pid) {
 std::string name_signals(std::uint64_t signals) {
   std::vector<std::string> names;
   for (int signal = 1; signal <= 64; ++signal) {
-    if ((signals & bit_of(signal)) == 0) continue;
+    if ((signals & bit_of_signal(signal)) == 0) continue;
     const char* const name = signal < SIGRTMIN ? ::sigabbrev_np(signal) : nullptr;
     names.push_back(name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name));
   }

@@ -16,6 +16,9 @@
 
 namespace forksight::watch {
 
+// The bit of a signal in the sets of /proc/PID/status; bit 0 is signal 1.
+constexpr std::uint64_t bit_of_signal(int signal) { return std::uint64_t{1} << static_cast<unsigned>(signal - 1); }
+
 // Signals for which some thread of a process would run a handler; bit 0 is signal 1.
 struct Handlers {
   std::uint64_t ways_out = 0;  // signals whose handlers may end a wait: by a write, post, unlock, exception or jump
@@ -30,15 +33,16 @@ std::uint64_t find_caught(const proc::Status& status, bool has_libc);
 
 // Finds the handlers that some thread of the process would run. Leaves out: signals that every living thread blocks;
 // faults, which a sleeping thread cannot cause (Rust and the JVM have handlers for them); the signals that glibc keeps
-// for itself; signals that the shim handles.
+// for itself; signals that the shim handles. A signal of these kinds counts nevertheless if a POSIX timer of the
+// process sends it.
 Handlers find_handlers(const ProcessEvidence& evidence);
 
 // True if the file name of the program begins with "python".
 bool is_python_program(std::string_view exe);
 
-// Returns the reason why a thread does not really wait in the call that the kernel shows for it: "is frozen", or "is
-// held by a seccomp filter". Returns "" if the thread does wait in that call. `function`: the kernel function that the
-// thread sleeps in.
+// Returns the reason why a thread does not really wait in the call that the kernel shows for it: "is frozen", "is held
+// by a seccomp filter", or that the call waits for a page of memory (userfaultfd). Returns "" if the thread does wait
+// in that call. `function`: the kernel function that the thread sleeps in.
 std::string_view find_hold(std::string_view function);
 // Returns the files that contain the freezer states of these control groups. `cgroup`: the text of /proc/PID/cgroup.
 // Pure.

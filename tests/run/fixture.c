@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -11,6 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -80,11 +84,64 @@ static void partly_dead(void) {
   for (;;) pause();
 }
 
-static void dead_caught(void) {
+static void handle(int signal) {
   struct sigaction action;
   memset(&action, 0, sizeof action);
   action.sa_handler = pass;
-  sigaction(SIGUSR1, &action, NULL);
+  sigaction(signal, &action, NULL);
+}
+
+static void dead_caught(void) {
+  handle(SIGUSR1);
+  dead();
+}
+
+/* The thread that goes on could send SIGUSR1 to a thread that hangs. */
+static void partly_dead_caught(void) {
+  handle(SIGUSR1);
+  partly_dead();
+}
+
+/* Makes a timer that sends `signal` in an hour. */
+static void send_later(int signal) {
+  struct sigevent event;
+  const struct itimerspec hour = {{0, 0}, {3600, 0}};
+  timer_t timer;
+  memset(&event, 0, sizeof event);
+  event.sigev_notify = SIGEV_SIGNAL;
+  event.sigev_signo = signal;
+  if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0 || timer_settime(timer, 0, &hour, NULL) != 0) _exit(99);
+}
+
+/* The child hangs, until a timer ends it. Its parent waits for it. */
+static void parent_of_timed(void) {
+  if (fork() == 0) {
+    send_later(SIGTERM);
+    dead();
+  }
+  wait(NULL);
+}
+
+/* The child reads from its own pipe, until a timer ends it. Its parent reads from a pipe of the child. */
+static void reader_of_timed(void) {
+  int ends[2];
+  char byte;
+  if (pipe(ends) != 0) _exit(99);
+  if (fork() == 0) {
+    int own[2];
+    send_later(SIGTERM);
+    if (pipe(own) != 0) _exit(99);
+    say_ready();
+    if (read(own[0], &byte, 1) < 0) _exit(98);
+  }
+  close(ends[1]);
+  if (read(ends[0], &byte, 1) < 0) _exit(98);
+}
+
+/* A timer sends SIGTRAP, and a handler runs. */
+static void timed_trap(void) {
+  handle(SIGTRAP);
+  send_later(SIGTRAP);
   dead();
 }
 
@@ -126,6 +183,64 @@ static int run_sibling(void* unused) {
 static void vm_sibling(void) {
   clone(run_sibling, sibling_stack + sizeof sibling_stack, CLONE_VM | SIGCHLD, NULL);
   dead();
+}
+
+/* When its child ends, this process receives SIGUSR1 instead of SIGCHLD. */
+static int sleep_long(void* unused) {
+  (void)unused;
+  for (;;) pause();
+}
+
+static void exit_signal(void) {
+  handle(SIGUSR1);
+  clone(sleep_long, sibling_stack + sizeof sibling_stack, SIGUSR1, NULL);
+  dead();
+}
+
+/* The process that shares this memory takes the mutex and keeps it. The mutex then has the tid of this thread as its
+ * owner, because glibc takes the tid from the thread structure. */
+static int take_and_keep(void* unused) {
+  (void)unused;
+  pthread_mutex_lock(&held);
+  say_ready();
+  for (;;) pause();
+}
+
+static void vm_owner(void) {
+  clone(take_and_keep, sibling_stack + sizeof sibling_stack, CLONE_VM | SIGCHLD, NULL);
+  while (__atomic_load_n((int*)&held, __ATOMIC_ACQUIRE) == 0) sched_yield();
+  pthread_mutex_lock(&held);
+}
+
+/* The same, but the thread that hangs is not the only one. */
+static void* lock_held(void* unused) {
+  pthread_mutex_lock(&held);
+  return unused;
+}
+
+static void vm_owner_of_thread(void) {
+  pthread_t thread;
+  clone(take_and_keep, sibling_stack + sizeof sibling_stack, CLONE_VM | SIGCHLD, NULL);
+  while (__atomic_load_n((int*)&held, __ATOMIC_ACQUIRE) == 0) sched_yield();
+  pthread_create(&thread, NULL, lock_held, NULL);
+  pthread_join(thread, NULL);
+}
+
+/* A read() from a pipe with a byte writes to memory that a userfaultfd supplies. So the call sleeps until another
+ * thread or process supplies the page. Ends with status 77 if the kernel refuses the userfaultfd. */
+static void read_into_userfault(void) {
+  struct uffdio_api api = {.api = UFFD_API};
+  const int fault = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+  char* const page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  int ends[2];
+  if (fault < 0 || page == MAP_FAILED || ioctl(fault, UFFDIO_API, &api) != 0) _exit(77);
+  struct uffdio_register range = {.range = {(uint64_t)(uintptr_t)page, 4096}, .mode = UFFDIO_REGISTER_MODE_MISSING};
+  if (ioctl(fault, UFFDIO_REGISTER, &range) != 0 || pipe(ends) != 0 || write(ends[1], "x", 1) != 1) _exit(77);
+  if (fork() == 0) {
+    for (;;) pause();
+  }
+  say_ready();
+  if (read(ends[0], page, 1) < 0) _exit(98);
 }
 
 static void* run_poller(void* unused) {
@@ -175,6 +290,28 @@ static void parent_mixed(void) {
   }
   say_ready();
   wait(NULL);
+}
+
+/* The parent adopts its descendants. Its child waits for it. A descendant could end, and so end the parent's wait. */
+static void parent_adopting(void) {
+  int ends[2];
+  char byte;
+  if (pipe(ends) != 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) _exit(99);
+  if (fork() == 0) {
+    close(ends[1]);
+    if (fork() == 0) {
+      close(ends[0]);
+      if (fork() == 0) {
+        for (;;) pause();
+      }
+      for (;;) pause();
+    }
+    say_ready();
+    if (read(ends[0], &byte, 1) < 0) _exit(98);
+  }
+  close(ends[0]);
+  wait(NULL);
+  if (write(ends[1], "x", 1) != 1) _exit(98);
 }
 
 static void grandparent(void) {
@@ -297,6 +434,14 @@ static const struct mode modes[] = {
     {"dead-threads", dead_threads},
     {"partly-dead", partly_dead},
     {"dead-caught", dead_caught},
+    {"partly-dead-caught", partly_dead_caught},
+    {"parent-of-timed", parent_of_timed},
+    {"reader-of-timed", reader_of_timed},
+    {"timed-trap", timed_trap},
+    {"exit-signal", exit_signal},
+    {"vm-owner", vm_owner},
+    {"vm-owner-of-thread", vm_owner_of_thread},
+    {"userfault", read_into_userfault},
     {"leader-gone", leader_gone},
     {"plain-private", plain_private},
     {"timed", timed},
@@ -307,6 +452,7 @@ static const struct mode modes[] = {
     {"parent-id", parent_id},
     {"parent-any", parent_any},
     {"parent-mixed", parent_mixed},
+    {"parent-adopting", parent_adopting},
     {"grandparent", grandparent},
     {"pipe-victim", pipe_victim},
     {"pipe-self", pipe_self},

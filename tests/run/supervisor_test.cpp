@@ -151,11 +151,13 @@ TEST(Supervisor, AReaderOfItsOwnPipeIsDead) { expect_dead("pipe-self", Liveness:
 class Silent : public testing::TestWithParam<const char*> {};
 TEST_P(Silent, IsNotStuck) {
   Watch watch(GetParam());
+  if (std::string(GetParam()) == "userfault" && !watch.ready()) GTEST_SKIP() << "the kernel refuses userfaultfd()";
   ASSERT_TRUE(watch.ready());
   EXPECT_EQ(watch.stuck_at_most(), 0U);
 }
 INSTANTIATE_TEST_SUITE_P(Supervisor, Silent,
-                         testing::Values("timed", "shared-healthy", "vm-sibling", "idle-epoll", "idle-sleep",
+                         testing::Values("timed", "shared-healthy", "vm-sibling", "vm-owner", "vm-owner-of-thread",
+                                         "userfault", "reader-of-timed", "parent-adopting", "idle-epoll", "idle-sleep",
                                          "idle-accept", "pipe-healthy", "socket-healthy", "tcp-healthy",
                                          "eventfd-healthy", "flock-healthy"),
                          [](const auto& test) {
@@ -231,6 +233,38 @@ TEST(Supervisor, ThreadsAreStuckInAProcessThatGoesOn) {
     EXPECT_TRUE(wait.is_stuck);
     EXPECT_EQ(wait.owner, verdict.waits[0].owner) << "one thread waits for its own lock, the other joins that thread";
   }
+}
+
+// A thread that goes on could send the signal, and the handler could jump out of the wait for the lock.
+TEST(Supervisor, AHandlerMayEndTheWaitsOfSomeThreads) {
+  for (const bool has_handler : {false, true}) {
+    Watch watch(has_handler ? "partly-dead-caught" : "partly-dead");
+    ASSERT_TRUE(watch.ready());
+    ASSERT_TRUE(watch.wait_stuck(1));
+    EXPECT_EQ(watch.verdict_of(watch.pid())->may_be_timed_out, has_handler);
+  }
+}
+
+TEST(Supervisor, ATimerMayEndAProcess) {
+  Watch watch("parent-of-timed");
+  ASSERT_TRUE(watch.ready());
+  ASSERT_TRUE(watch.wait_stuck(2));
+  for (const auto& [key, verdict] : watch.supervisor().verdicts()) EXPECT_TRUE(verdict.may_be_timed_out);
+}
+
+TEST(Supervisor, ATimerMaySendTheSignalOfAFault) {
+  Watch watch("timed-trap");
+  ASSERT_TRUE(watch.ready());
+  ASSERT_TRUE(watch.wait_stuck(1));
+  EXPECT_EQ(watch.verdict_of(watch.pid())->liveness, Liveness::kDeadButForSignal);
+  EXPECT_TRUE(watch.verdict_of(watch.pid())->may_be_timed_out);
+}
+
+TEST(Supervisor, AChildMayHaveAskedForAnotherSignalAtItsEnd) {
+  Watch watch("exit-signal");
+  ASSERT_TRUE(watch.ready());
+  ASSERT_TRUE(watch.wait_stuck(1));
+  EXPECT_TRUE(watch.verdict_of(watch.pid())->may_be_timed_out);
 }
 
 TEST(Supervisor, AReceiveTimeoutEndsTheWait) {
