@@ -176,7 +176,10 @@ Result<RunFolder> RunFolder::make_private() {
 int RunFolder::open_new(Held& held, const std::string& name) {
   held.folder = Descriptor(::openat(held.parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   // With an unusual umask, forksight may not read the folder that it has made.
-  if (!held.folder) return errno == EACCES ? 0 : errno;
+  if (!held.folder && errno == EACCES) return 0;
+  // The owner of the parent has already removed the folder, or has put something else in its place.
+  if (!held.folder && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)) return EEXIST;
+  if (!held.folder) return errno;
   // A folder with files is not the one that was made: the owner of the parent has put it there.
   return list_entries(held.folder.get()).empty() ? 0 : EEXIST;
 }
