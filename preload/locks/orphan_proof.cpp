@@ -3,7 +3,9 @@
 #include "guest/mappings.hpp"
 #include "guest/sys.hpp"
 #include "guest/tasks.hpp"
+#include "loader/modules.hpp"
 #include "locks/lock_memory.hpp"
+#include "locks/posts.hpp"
 #include "locks/semaphore_use.hpp"
 #include "record/slots.hpp"
 
@@ -45,6 +47,13 @@ bool names_lost_thread(const LostLock& lost, LockKind kind) {
          find_slot_by_lock_tid(lost.holder_tid, true) == nullptr && !sys::thread_exists(sys::getpid(), lost.holder_tid);
 }
 
+// True if nobody can post the semaphore any more: no other thread, no handler, and no put() into a queue.
+bool has_no_poster(const LostLock& lost) {
+  if (count_tasks() != 1) return false;
+  refresh_modules();  // the child may have loaded the module of a handler
+  return !may_handler_run() && !is_call_of_simple_queue(lost.waiter_sp);
+}
+
 bool is_lost(const LostLock& lost, LockKind kind) {
   const void* const memory = memory_of(lost);
   const std::uint64_t address = lock_address(lost.tagged);
@@ -62,7 +71,7 @@ bool is_lost(const LostLock& lost, LockKind kind) {
     case LockKind::kSpinlock: return decode_lock<SpinlockMemory>(memory).is_held() && is_held_by_nobody_here(address);
     case LockKind::kSemaphore:
       return decode_lock<SemaphoreMemory>(memory).is_empty() && knows_all_signal_semaphores() &&
-             !is_signal_semaphore(address) && is_held_by_nobody_here(address) && count_tasks() == 1;
+             !is_signal_semaphore(address) && is_held_by_nobody_here(address) && has_no_poster(lost);
     case LockKind::kGuard: return is_initialising(memory) && is_held_by_nobody_here(address);
     case LockKind::kCustom: return true;
     case LockKind::kBarrier:

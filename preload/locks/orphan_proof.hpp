@@ -10,8 +10,10 @@
 //   spinlock, guard of a static: the lock is taken, no thread of the child holds it or is about to take it, and the
 //     shim knows all locks that threads of the child hold.
 //   semaphore: as a spinlock. In addition, its initial value was one, no thread posted it without having taken it, and
-//     the child has no other thread that could post it.
+//     in the child no other thread and no signal handler could post it (posts.hpp).
 //   annotated lock: according to its annotations, a lost thread holds it.
+//   For the other kinds, signal handlers do not count: POSIX lets only the holder release such a lock. A handler that
+//     jumps out of the wait does not release it either.
 //   The shim never acts on memory that other processes share, nor on barriers and condition variables
 //   (lost_waiters.hpp).
 #pragma once
@@ -36,6 +38,7 @@ struct LostLock {
   std::int32_t holder_tid;
   std::uint32_t lost_readers;  // number of lost threads that hold the lock as readers
   LockState state;             // of the lock, at the fork
+  std::uint64_t waiter_sp;     // Site::sp of the call that is about to wait
 };
 
 // Called in the child if the forking thread's array was full at some time: the thread may hold locks that are in no

@@ -220,10 +220,10 @@ std::uint32_t count_lost_readers(std::uint64_t address) {
 }
 
 // True if the lock is proven to be lost (orphan_proof.hpp).
-bool is_surely_lost(const Orphan& orphan) {
+bool is_surely_lost(const Orphan& orphan, const Site& site) {
   if (orphan.tagged == 0) return false;
   return is_proven_lost(
-      {orphan.tagged, orphan.holder_tid, count_lost_readers(lock_address(orphan.tagged)), orphan.state});
+      {orphan.tagged, orphan.holder_tid, count_lost_readers(lock_address(orphan.tagged)), orphan.state, site.sp});
 }
 
 // Waits until no other thread recovers a lock. False: another thread still recovers one. Only one thread at a time
@@ -237,10 +237,10 @@ bool begin_recovery() {
   return false;
 }
 
-bool recover(const Orphan& orphan) {
+bool recover(const Orphan& orphan, const Site& site) {
   if (!begin_recovery()) return false;
   const std::uint64_t tagged = orphan.tagged;
-  const bool proven = is_surely_lost(orphan);
+  const bool proven = is_surely_lost(orphan, site);
   auto* const lock = reinterpret_cast<void*>(lock_address(tagged));
   // The entry is removed first, because a thread of the child may take the lock as soon as it is recovered.
   if (proven) forget_orphan(lock, lock_kind(tagged));
@@ -249,11 +249,11 @@ bool recover(const Orphan& orphan) {
   return recovered;
 }
 
-TouchAction act_on(const Orphan& orphan, bool timed) {
+TouchAction act_on(const Orphan& orphan, bool timed, const Site& site) {
   switch (g_config.on_orphan) {
-    case trace::OrphanPolicy::kRecover: return recover(orphan) ? TouchAction::kRecovered : TouchAction::kNone;
+    case trace::OrphanPolicy::kRecover: return recover(orphan, site) ? TouchAction::kRecovered : TouchAction::kNone;
     case trace::OrphanPolicy::kAbort:
-      return !timed && is_surely_lost(orphan) ? TouchAction::kAborted : TouchAction::kNone;
+      return !timed && is_surely_lost(orphan, site) ? TouchAction::kAborted : TouchAction::kNone;
     case trace::OrphanPolicy::kReport: break;
   }
   return TouchAction::kNone;
@@ -299,7 +299,7 @@ Touch touch_lock(const volatile void* lock, LockKind kind, bool timed, const Sit
   if (orphan == nullptr) return {0};
   Orphan told = *orphan;
   orphan->touched = true;
-  const TouchAction action = act_on(*orphan, timed);
+  const TouchAction action = act_on(*orphan, timed, site);
   const std::uint64_t record =
       append_touch(told, trace::TouchKind::kLock, action,
                    (timed ? trace::kTouchTimed : 0U) | (told.by_owner ? trace::kTouchByOwner : 0U), site);

@@ -4,6 +4,7 @@
 
 #include "guest/config.hpp"
 #include "guest/kept_errno.hpp"
+#include "guest/signal_action.hpp"
 #include "guest/sys.hpp"
 #include "record/writer.hpp"
 
@@ -25,22 +26,10 @@ namespace forksight {
 
 namespace {
 
-// struct kernel_sigaction of x86-64 (arch/x86/include/uapi/asm/signal.h).
-struct KernelAction {
-  void (*handler)(int, siginfo_t*, void*);
-  unsigned long flags;
-  void (*restorer)();
-  std::uint64_t mask;
-};
-
 constexpr unsigned long kRestorer = 0x04000000;  // SA_RESTORER
 constexpr std::uint64_t kAllSignals = ~std::uint64_t{0};
 
 constinit bool g_installed = false;
-
-long change_action(int number, const KernelAction* action, KernelAction* before) {
-  return sys::call(SYS_rt_sigaction, number, sys::word(action), sys::word(before), sizeof(std::uint64_t));
-}
 
 // Called if the signal is not a request of `forksight run`. Gives the signal its default effect. For a real-time
 // signal, this is the end of the process.

@@ -1,6 +1,10 @@
 """python_lock_test.py FORKSIGHT: a forked child of a Python program waits for a lock that it took itself. The parent has
 another thread, which never touches the lock. A lock of Python does not record its holder, so forksight must not state
-that the other thread held it."""
+that the other thread held it.
+
+In other scenes the child waits for a lock or a queue, and its own signal handler ends the wait. --on-orphan must let
+such a child wait.
+"""
 import os
 import subprocess
 import sys
@@ -60,6 +64,41 @@ if child == 0:
     lock.acquire()
 os.waitpid(child, 0)
 """
+# Another thread holds the lock at the fork. A handler in the child releases the lock after a moment.
+HANDLER_RELEASES = START.replace("import os", "import os, signal") + """
+is_held = threading.Event()
+def hold():
+    lock.acquire()
+    is_held.set()
+    time.sleep(1000)
+threading.Thread(target=hold, daemon=True).start()
+is_held.wait()
+child = os.fork()
+if child == 0:
+    signal.signal(signal.SIGALRM, lambda *unused: lock.release())
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    lock.acquire()
+    os._exit(0)
+os._exit(os.waitpid(child, 0)[1] != 0)
+"""
+# A thread of the parent waits for an item of the empty queue. The child waits for an item, too, until it is interrupted.
+INTERRUPTED_GET = """
+import os, queue, signal, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+items = queue.SimpleQueue()
+threading.Thread(target=items.get, daemon=True).start()
+time.sleep(0.3)
+child = os.fork()
+if child == 0:
+    try:
+        items.get()
+    except KeyboardInterrupt:
+        os._exit(0)
+    os._exit(1)
+time.sleep(0.7)
+os.kill(child, signal.SIGINT)
+os._exit(os.waitpid(child, 0)[1] != 0)
+"""
 
 
 class PythonLocks(unittest.TestCase):
@@ -89,6 +128,30 @@ class PythonLocks(unittest.TestCase):
             self.assertRegex(said, r"the lock was held by thread \d+")
         else:
             self.assertIn("the lock was probably held by another thread", said)
+
+    def run_with_policy(self, policy, script):
+        """Returns the exit status of a run with --on-orphan=POLICY, and what was reported."""
+        done = subprocess.run([FORKSIGHT, "run", "--on-orphan", policy, "--hang-after", "30", "--out", f"out-{policy}", "--", sys.executable,
+                               "-X", "faulthandler", "-c", script], cwd=self.folder, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        return done.returncode, " ".join(done.stderr.split())
+
+    def test_on_orphan_lets_a_child_wait_that_its_own_handler_wakes(self):
+        for name, script in (("lock", HANDLER_RELEASES), ("queue", INTERRUPTED_GET)):
+            for policy in ("abort", "recover"):
+                with self.subTest(name, policy=policy):
+                    status, said = self.run_with_policy(policy, script)
+                    self.assertEqual(status, 0, said)
+                    self.assertNotIn("CURED", said)
+                    self.assertNotIn("aborted", said)
+
+    def test_on_orphan_acts_on_a_lock_that_nothing_in_the_child_can_release(self):
+        """The child has the handlers of faulthandler, and Python's own handler of SIGINT."""
+        if IS_SEEN_BY_SHIM:
+            status, said = self.run_with_policy("recover", IS_ORPHANED)
+            self.assertEqual(status, 0, said)
+            self.assertIn("CURED: python-lock-orphaned", said)
+            _, said = self.run_with_policy("abort", IS_ORPHANED)
+            self.assertIn("was aborted by --on-orphan=abort", said)
 
     def ask_why(self, script):
         """Starts the script without the shim. Returns what `forksight why` says about it when its child hangs."""

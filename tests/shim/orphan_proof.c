@@ -1,17 +1,21 @@
-// In each scene except "at_once" a lock looks like an orphan, but is not lost. --on-orphan must not recover the lock.
-// The lock is a semaphore that threads use as a signal, a lock that a thread of the child holds, a lock that the child
-// has initialised again, or a lock in shared memory that a thread of the parent releases. In the scene "at_once" the
-// lock is an orphan. Several threads of the child request this lock, and only one of these threads may recover the
-// lock. Without the shim each scene succeeds except "at_once". The program prints what went wrong.
+// In each scene except "at_once" and "other_handlers" a lock looks like an orphan, but is not lost. --on-orphan must not
+// recover the lock. The lock is a semaphore that threads use as a signal, a semaphore that a signal handler posts, a
+// lock that a thread of the child holds, a lock that the child has initialised again, or a lock in shared memory that a
+// thread of the parent releases. In the scenes "at_once" and "other_handlers" the lock is an orphan. In "at_once" several
+// threads of the child request this lock, and only one of these threads may recover the lock. In "other_handlers" the
+// child has handlers that cannot post the semaphore. Without the shim each scene succeeds except these two. The program
+// prints what went wrong.
 #include <errno.h>
 #include <forksight/annotate.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -112,6 +116,66 @@ static void signal_from_one(void) {
     __atomic_store_n(&g_count, 1, __ATOMIC_SEQ_CST);
     sem_post(&g_items);
     pthread_join(consumer, NULL);
+    _exit(failures);
+  }
+  end_in(child);
+}
+
+// The semaphore looks like a lock, and the child has one thread. A handler that the child itself has asked for posts the
+// semaphore.
+static volatile sig_atomic_t g_has_posted;
+
+static void post_one(int unused) {
+  (void)unused;
+  g_has_posted = 1;
+  sem_post(&g_items);
+}
+
+static void set_handler(int number, void (*handler)(int)) {
+  struct sigaction action;
+  memset(&action, 0, sizeof action);
+  action.sa_handler = handler;
+  if (sigaction(number, &action, NULL) != 0) abort();
+}
+
+static void handler_posts(void) {
+  sem_init(&g_items, 0, 1);
+  start(take_one, NULL);
+  pause_until(&g_parent_is_ready);
+  const pid_t child = fork();
+  if (child == 0) {
+    const struct itimerval soon = {{0, 0}, {0, 200000}};
+    set_handler(SIGALRM, post_one);
+    setitimer(ITIMER_REAL, &soon, NULL);
+    while (sem_wait(&g_items) != 0 && errno == EINTR) {
+    }
+    expect("whether the handler has run", g_has_posted, 1);
+    _exit(failures);
+  }
+  end_in(child);
+}
+
+// The child has handlers of faults, one for crashes, and one of a signal that it blocks. None of them can post.
+static void end_now(int unused) {
+  (void)unused;
+  _exit(3);
+}
+
+static void other_handlers(void) {
+  sem_init(&g_items, 0, 1);
+  start(take_one, NULL);
+  pause_until(&g_parent_is_ready);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    set_handler(SIGSEGV, end_now);
+    set_handler(SIGABRT, end_now);
+    set_handler(SIGUSR1, post_one);
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &blocked, NULL);
+    expect("wait for the recovered semaphore", sem_wait(&g_items), 0);
     _exit(failures);
   }
   end_in(child);
@@ -277,6 +341,8 @@ static const struct {
 } kScenes[] = {{"signal_from_none", signal_from_none},
                {"signal_from_one", signal_from_one},
                {"signal_from_three", signal_from_three},
+               {"handler_posts", handler_posts},
+               {"other_handlers", other_handlers},
                {"live_reader", live_reader},
                {"reader_of_a_new_lock", reader_of_a_new_lock},
                {"writer_of_a_new_lock", writer_of_a_new_lock},
