@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "diagnose/diagnose.hpp"
 #include "proc/proc_fs.hpp"
 
 namespace forksight {
@@ -55,6 +56,25 @@ bool ReportedFindings::has_at_least(Certainty least, const std::vector<Finding>&
   const bool is_found = std::ranges::any_of(last, [&](const Finding& finding) { return finding.harm >= least; });
   return is_found ||
          std::ranges::any_of(reported_findings_, [&](const auto& entry) { return entry.second.harm >= least; });
+}
+
+std::set<proc::ProcessKey> find_named(const Verdicts& verdicts, const model::Model& model,
+                                      const std::vector<Finding>& findings) {
+  std::set<model::ProcessId> named;
+  std::set<std::int32_t> victims;
+  for (const Finding& finding : findings) {
+    if (!is_hang(finding)) continue;
+    named.insert(finding.processes.begin(), finding.processes.end());
+    for (const Victim& victim : finding.victims) victims.insert(victim.pid);
+  }
+  for (const model::ProcessId id : find_unexplained_processes(model, findings)) named.insert(id);
+  std::set<proc::ProcessKey> keys;
+  for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
+    const model::Process& process = model.processes[id];
+    if (!named.contains(id) && !victims.contains(process.pid)) continue;
+    if (const watch::Verdict* const verdict = find_verdict(verdicts, process)) keys.insert(verdict->key);
+  }
+  return keys;
 }
 
 }  // namespace forksight

@@ -37,4 +37,9 @@ class ReportedFindings {
   std::map<std::string, Reported> reported_findings_;  // by fingerprint
 };
 
+// Returns the stuck processes that the report of these findings names: the processes of the findings, their victims,
+// and the processes that no finding explains.
+std::set<proc::ProcessKey> find_named(const Verdicts& verdicts, const model::Model& model,
+                                      const std::vector<Finding>& findings);
+
 }  // namespace forksight

@@ -150,21 +150,23 @@ class Session {
   // went on were reported. So if such a process hangs later for another reason, the new hang is reported, too.
   void forget_reports_of_freed() {
     if (killed_.empty()) return;
-    std::erase_if(reported_, [&](const auto& entry) { return !supervisor_.verdicts().contains(entry.first); });
+    const auto is_freed = [&](const proc::ProcessKey& key) { return !supervisor_.verdicts().contains(key); };
+    std::erase_if(examined_, [&](const auto& entry) { return is_freed(entry.first); });
+    std::erase_if(told_, is_freed);
   }
 
   bool has_new_findings(Clock::time_point now) const {
     const Verdicts& verdicts = supervisor_.verdicts();
     return std::any_of(verdicts.begin(), verdicts.end(), [&](const auto& entry) {
-      return now - entry.second.since >= options_.hang_after && !was_reported(entry.second);
+      return now - entry.second.since >= options_.hang_after && !was_examined(entry.second);
     });
   }
 
-  // True if this hang was reported. False if only some threads of the process were stuck at that time, and the whole
-  // process is stuck now. Then the process is reported again.
-  bool was_reported(const watch::Verdict& verdict) const {
-    const auto known = reported_.find(verdict.key);
-    if (known == reported_.end()) return false;
+  // True if report_stuck() has examined this hang. False if only some threads of the process were stuck at that time,
+  // and the whole process is stuck now. Then the process is examined again.
+  bool was_examined(const watch::Verdict& verdict) const {
+    const auto known = examined_.find(verdict.key);
+    if (known == examined_.end()) return false;
     return known->second != model::Liveness::kAwake || verdict.liveness == model::Liveness::kAwake;
   }
 
@@ -175,13 +177,14 @@ class Session {
   void withdraw(const proc::ProcessKey& key) {
     // The process may go on because forksight has ended what it waited for. Then the hang of the process was real.
     if (!killed_.empty()) return;
-    reported_.erase(key);
+    examined_.erase(key);
+    told_.erase(key);
     outside_.forget(key);
     if (const auto gone = reported_findings_.withdraw(key); !gone.empty()) report_.withdraw(key.pid, gone);
   }
 
   void report_stuck(const Verdicts& verdicts) {
-    for (const auto& [key, verdict] : verdicts) reported_[key] = verdict.liveness;
+    for (const auto& [key, verdict] : verdicts) examined_[key] = verdict.liveness;
     const auto quick = load(kWithoutNames);
     if (quick) request_python_stacks(quick.value(), verdicts, supervisor_);
     const std::optional<model::Model> seen = look_at_hang(verdicts, quick ? quick.value() : model::Model());
@@ -190,6 +193,8 @@ class Session {
     const Diagnosis diagnosis = diagnose_folder(seen);
     reported_findings_.note(verdicts, diagnosis.model, diagnosis.findings);
     report_.say(diagnosis.model, diagnosis.findings, diagnosis.unexplained);
+    const Processes named = find_named(verdicts, diagnosis.model, diagnosis.findings);
+    told_.insert(named.begin(), named.end());
     if (job_ != nullptr) {
       job_->tell(diagnosis.model, diagnosis.findings, diagnosis.unexplained);
       if (!was_told_to_end_) kill_dead(find_proven_dead(verdicts, diagnosis.model, diagnosis.findings));
@@ -425,7 +430,7 @@ class Session {
     was_told_to_end_ = was_told_to_end_ || ends;
     const bool hangs = ends && report_before_the_end();
     const bool is_interrupt = signal == SIGINT || signal == SIGQUIT;
-    if (is_interrupt) report_rest(by_process);
+    if (is_interrupt || (hangs && told_.empty())) report_rest(by_process);
     if (hangs && is_interrupt && ++interrupts_ > 1) {
       given_up_ = true;
       status_on_giving_up_ = signal;
@@ -445,12 +450,11 @@ class Session {
     for (const auto& [key, verdict] : supervisor_.verdicts()) stuck[key] = verdict;
     if (stuck.empty()) return false;
     note(stuck, Clock::now());
-    const bool was_said =
-        std::all_of(stuck.begin(), stuck.end(), [&](const auto& entry) { return was_reported(entry.second); });
-    if (was_said) {
-      report_.note("the run still hangs, as reported above");
-    } else {
+    const bool is_known = std::ranges::all_of(stuck, [&](const auto& entry) { return was_examined(entry.second); });
+    if (!is_known) {
       report_stuck(stuck);
+    } else if (std::ranges::any_of(stuck, [&](const auto& entry) { return told_.contains(entry.first); })) {
+      report_.note("the run still hangs, as reported above");
     }
     return true;
   }
@@ -484,8 +488,8 @@ class Session {
   // some of their threads are stuck.
   std::set<proc::ProcessKey> find_told() const {
     std::set<proc::ProcessKey> told;
-    for (const auto& [key, liveness] : reported_) {
-      if (liveness != model::Liveness::kAwake) told.insert(key);
+    for (const auto& [key, liveness] : examined_) {
+      if (liveness != model::Liveness::kAwake && told_.contains(key)) told.insert(key);
     }
     return told;
   }
@@ -684,8 +688,9 @@ class Session {
   TraceGrowth trace_growth_;
   pid_t command_pid_;
   proc::ProcessKey command_;
-  std::map<proc::ProcessKey, model::Liveness> reported_;
-  Processes killed_;  // processes that kill_dead() has killed
+  std::map<proc::ProcessKey, model::Liveness> examined_;  // each stuck process that report_stuck() has examined
+  Processes told_;                                        // those of them that the report names
+  Processes killed_;                                      // processes that kill_dead() has killed
   Clock::time_point started_ = Clock::now();
   bool is_over_limit_ = false;  // forksight ends the job, because the job reached its limit
   std::optional<int> status_;   // how CMD ended, as wait(2) reports it

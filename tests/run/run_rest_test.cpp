@@ -1,5 +1,5 @@
 // The user presses Ctrl-C while no process does anything, but no hang is proven. forksight then prints what each
-// process waits for, and ends.
+// process waits for, and ends. If a process is stuck, and there is no finding about it, SIGTERM has the same effect.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -101,6 +101,23 @@ TEST_F(Rest, ABusyProgramIsNotReported) {
   ASSERT_EQ(::kill(process.pid(), SIGINT), 0);
   EXPECT_EQ(exit_code(process.wait_end()), 128 + SIGINT);
   EXPECT_EQ(process.stderr_text().find("Not proven to be stuck"), std::string::npos) << process.stderr_text();
+}
+
+// The process waits for a lock, and the handler of a signal may end the wait. So forksight has examined the process,
+// but has reported nothing.
+TEST_F(Rest, AProcessThatWasNotReportedDoesNotStillHang) {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    FixtureProcess process(command({"--hang-after", "0.5"}, {kFixture, "dead-with-handlers"}), true, folder_.string());
+    ASSERT_TRUE(process.wait_ready());
+    // forksight looks more often at a process that may be stuck, so it needs more looks until it knows the idleness.
+    for (int i = 0; i < 2; ++i) wait_until_idleness_is_known(process);
+    EXPECT_EQ(process.stderr_text(), "");
+    ASSERT_EQ(::kill(process.pid(), signal), 0);
+    EXPECT_EQ(exit_code(process.wait_end()), 128 + signal);
+    const std::string error = process.stderr_text();
+    EXPECT_EQ(error.find("as reported above"), std::string::npos) << error;
+    EXPECT_NE(error.find("Not proven to be stuck"), std::string::npos) << error;
+  }
 }
 
 }  // namespace
