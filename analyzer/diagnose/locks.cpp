@@ -58,6 +58,14 @@ std::optional<Orphan> find_lost(const Evidence& evidence, const model::Touch& to
   return Orphan{found->held, found->lock, find_first_thread(model, *lost_by, *found), *lost_by, &found->holder};
 }
 
+// True if the owner's id in the lock may also mean a thread of the child, because the child is in another pid namespace
+// than its parent.
+bool may_be_of_child(const Orphan& orphan) {
+  const bool has_owner =
+      orphan.lock.kind == model::LockKind::kMutex || orphan.lock.kind == model::LockKind::kRwlockWrite;
+  return has_owner && orphan.held.may_have_been_free;
+}
+
 // Describes the cause for a lock whose holder is not known.
 std::string doubtful_cause(const Orphan& orphan, const std::string& where) {
   switch (orphan.lock.kind) {
@@ -72,6 +80,10 @@ std::string doubtful_cause(const Orphan& orphan, const std::string& where) {
     case model::LockKind::kGuard:
       return fmt::format("another thread initialises it, possibly one that fork(){} left behind", where);
     default:
+      if (may_be_of_child(orphan)) {
+        return fmt::format("possibly {} held it and was left behind by fork(){}, or a thread of this process holds it",
+                           words::thread(orphan.holder), where);
+      }
       return fmt::format("its owner, thread {}, is not there: possibly fork(){} left it behind", orphan.holder.tid,
                          where);
   }
@@ -233,6 +245,14 @@ std::string reason_for_doubt(const Orphan& orphan) {
       return "A guard variable does not record which thread initialises the variable. That may be a lost thread, or "
              "another thread of this process.";
     default:
+      if (may_be_of_child(orphan)) {
+        return fmt::format(
+            "The lock names its owner by a number that two threads have had: {} in the pid namespace of the parent, "
+            "and "
+            "a thread of this process in its own pid namespace. If the thread of this process holds the lock, the "
+            "threads of this process deadlock, and the fork is not the cause.",
+            words::thread(orphan.holder));
+      }
       return fmt::format(
           "The lock names thread {} as its owner, which this process does not have. That may be a lost thread, a "
           "thread that has ended, or this process's own first thread under the number that it had before a fork.",

@@ -25,9 +25,11 @@ std::int32_t Image::tid_of(std::int32_t own) const {
   return thread != nullptr ? thread->tid : own;
 }
 
-std::int32_t Image::own_pid() const {
-  const auto first = std::find_if(threads.begin(), threads.end(), [&](const Thread& one) { return one.tid == pid; });
-  return first != threads.end() ? own_number(*first) : pid;
+std::int32_t Image::own_number_of(std::int32_t tid) const {
+  const auto thread = std::find_if(threads.begin(), threads.end(), [&](const Thread& one) { return one.tid == tid; });
+  return thread != threads.end() ? own_number(*thread) : tid;
 }
+
+std::int32_t Image::own_pid() const { return own_number_of(pid); }
 
 }  // namespace forksight::image

@@ -50,6 +50,9 @@ struct Image {
   // adopted this process when its parent ended, or one of the two has called exec since the fork.
   bool has_other_parent = false;
   std::uint64_t start_ticks = 0;  // 0: unknown
+  // The memory may have thread ids of two pid namespaces (proc::has_numbers_of_two_namespaces()). So the owner that a
+  // lock names may be a thread of the process, or a thread that a fork left behind.
+  bool has_two_numberings = false;
   std::string exe;
   std::vector<std::string> cmdline;
   std::vector<proc::Mapping> mappings;   // ascending
@@ -69,6 +72,8 @@ struct Image {
   // Returns the tid, as forksight sees it, of the thread that find_own() finds. Returns `own` itself if there is no
   // such thread any more.
   std::int32_t tid_of(std::int32_t own) const;
+  // The opposite of tid_of().
+  std::int32_t own_number_of(std::int32_t tid) const;
   // Returns the pid that the process has in its own pid namespace.
   std::int32_t own_pid() const;
   // Returns the mapping that contains `address`; null if none does.

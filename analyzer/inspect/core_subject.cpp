@@ -66,6 +66,8 @@ Subject make_subject(image::Image image) {
   } else if (subject.is_forked != true && find_lost_pthreads(from).bypassed) {
     subject.is_forked = true;
   }
+  // Only for the first process of a pid namespace, the core shows that its parent is in another namespace.
+  subject.image.has_two_numberings = subject.is_forked == true && from.own_pid() == 1;
   CoreWaits waits = find_core_waits(from);
   subject.waits = std::move(waits.waits);
   if (waits.all_for_good) {

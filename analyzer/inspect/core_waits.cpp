@@ -109,6 +109,10 @@ watch::WaitFacts look_up(const image::Image& core, const Paths& modules, const N
   const bool is_own = facts.mapping == WordMapping::kPrivate;
   facts.word = proc::identify_word(thread.call, core.libc.version, read, lives_here,
                                    is_own ? proc::HasTask(lives_here) : may_live);
+  // See FutexLookup::look_up().
+  const bool may_be_other = core.has_two_numberings && facts.mapping != WordMapping::kShared && facts.word.owner != 0 &&
+                            !facts.word.owner_is_gone;
+  if (may_be_other) facts.word = proc::FutexWord{};
   facts.word.owner = numbers.tid_of(facts.word.owner);
   if (const auto value = core.memory->value<std::uint32_t>(target.word); target.priority_inherit && value) {
     facts.pi_owner = numbers.tid_of(static_cast<std::int32_t>(*value & FUTEX_TID_MASK));

@@ -474,6 +474,7 @@ class Look {
       if (const auto stat = proc::read_stat(member.key.pid)) {
         subject.is_forked = (stat->flags & proc::kForkedWithoutExec) != 0;
         subject.is_in_vfork = *subject.is_forked && is_in_vfork(member);
+        subject.image.has_two_numberings = *subject.is_forked && proc::has_numbers_of_two_namespaces(member.key.pid);
       }
       for (image::Thread& thread : subject.image.threads) {
         const auto stat = proc::parse_stat(proc::read_file(proc::task_path(member.key.pid, thread.tid, "stat")).text);

@@ -85,8 +85,15 @@ bool name_lost_owner(Scene& scene, LostThreads& threads, std::size_t child, cons
   const image::Image& image = scene.subjects[child].image;
   // If the owner is a thread of the child, no fork is the cause: the child's threads deadlock by themselves, or the
   // child's first thread ended while it held the lock.
-  if (has_thread(image, state.owner) || lists_as_ended(image, state.owner)) return false;
-  const Namesake owner = find_namesake(scene, child, state.owner);
+  std::int32_t number = state.owner;
+  if (has_thread(image, state.owner) || lists_as_ended(image, state.owner)) {
+    if (!image.has_two_numberings) return false;
+    lost.held.may_have_been_free = true;
+    number = image.own_number_of(state.owner);
+  }
+  const Namesake owner = find_namesake(scene, child, number);
+  // The other reading of the number must name a lost thread.
+  if (lost.held.may_have_been_free && owner.ancestry != Ancestry::kLost) return false;
   if (owner.ancestry == Ancestry::kUnknown) {
     lost.fork = find_fork_of_owner(scene, child, state.owner, lost.fork);
     const model::Fork& fork = scene.model.forks[lost.fork];
@@ -272,6 +279,7 @@ void find_ended_owner(Scene& scene, std::size_t subject, const image::Thread& th
   const image::Image& image = scene.subjects[subject].image;
   const bool is_rwlock = call.kind == CallKind::kRwlockRead || call.kind == CallKind::kRwlockWrite;
   if ((call.kind != CallKind::kMutex && !is_rwlock) || call.object == 0 || is_shared(image, call.object)) return;
+  if (image.has_two_numberings) return;  // the owner may be a thread that a fork left behind
   const LockKind kind = is_rwlock ? LockKind::kRwlockWrite : LockKind::kMutex;
   const auto state = read_lock(image, kind, call.object);
   if (!state || !state->held || state->process_shared || state->owner <= 0 || has_thread(image, state->owner)) return;
@@ -344,6 +352,10 @@ void explain(Scene& scene, LostThreads& lost, std::size_t subject, const image::
     return;
   }
   if (call.word == 0 || call.is_timed || find_own_holder(scene, subject, call) != 0) return;
+  // The wait may be one for a thread of the process itself. Then no fork is the cause.
+  const bool names_thread = call.kind == CallKind::kMutex || call.kind == CallKind::kRwlockRead ||
+                            call.kind == CallKind::kRwlockWrite || call.kind == CallKind::kJoin;
+  if (names_thread && scene.subjects[subject].image.has_two_numberings) return;
   touch.kind = model::TouchKind::kFutexWait;
   touch.fork = loss_id;
   touch.object = call.object;

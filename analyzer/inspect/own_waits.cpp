@@ -20,6 +20,7 @@ std::int32_t find_own_holder(const Scene& scene, std::size_t subject, const Stuc
     if (state) tid = state->owner;
   }
   tid = image.tid_of(tid);
+  if (image.has_two_numberings) return 0;
   if (scene.find_facts(subject, tid) != nullptr) return tid;
   // The first thread of a child may hold a plain mutex since before the fork: see name_inherited_owners().
   const auto& waits = scene.model.processes[subject].waits;

@@ -42,6 +42,24 @@ std::optional<std::string> find_foreign_proc() {
          "start with unshare --mount-proc), or run forksight outside of this namespace";
 }
 
+// The child of a process is in the same pid namespace, or in one that is nested deeper. So the depths show whether the
+// namespaces differ.
+bool has_numbers_of_two_namespaces(std::int32_t pid) {
+  constexpr int kMostAncestors = 64;
+  for (int steps = 0; steps < kMostAncestors; ++steps) {
+    const auto stat = read_stat(pid);
+    if (!stat || (stat->flags & kForkedWithoutExec) == 0) return false;
+    const std::vector<std::int32_t> own = numbers_of(proc_path(pid, "."));
+    if (own.empty()) return false;
+    // The first process of a namespace has a parent outside of it. So has a process that does not see its parent.
+    if (own.back() == 1 || stat->ppid == 0) return true;
+    const std::size_t depth_of_parent = numbers_of(proc_path(stat->ppid, ".")).size();
+    if (depth_of_parent != 0 && depth_of_parent != own.size()) return true;
+    pid = stat->ppid;
+  }
+  return false;
+}
+
 std::int32_t OwnNumbers::tid_of(std::int32_t own, std::uint32_t depth) {
   if (depth <= 1) return has_entry(task_path(pid_, own, "stat")) ? own : 0;
   if (!tids_) {

@@ -23,6 +23,11 @@ bool are_in_namespace_of(std::int32_t tid, const std::vector<std::int32_t>& pids
 // calls use. Else nullopt.
 std::optional<std::string> find_foreign_proc();
 
+// True if the memory of the process may have thread ids of two pid namespaces. Such a process, or an ancestor of which
+// it is a copy, was forked into a new pid namespace and has not called exec since. A lock that a thread of the parent
+// took has an id of the parent's namespace. A lock that a thread of the process took has an id of its own namespace.
+bool has_numbers_of_two_namespaces(std::int32_t pid);
+
 // Finds the threads of one process by the numbers that they have in their own pid namespace. For a process in
 // forksight's namespace, these are the numbers in /proc.
 class OwnNumbers {

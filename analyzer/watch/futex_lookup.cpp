@@ -142,6 +142,10 @@ WaitFacts FutexLookup::look_up(const proc::ThreadSample& thread) {
   WordReader words(memory(thread.tid));
   const auto read = [&](std::uint64_t at, std::size_t size) { return words(at, size); };
   facts.word = proc::identify_word(thread.call, libc(thread.tid).version, read, lives_here, owner_lives);
+  // Two threads may have had the id of the owner: a living thread of the process, and a thread that a fork left behind.
+  const bool may_be_other = facts.mapping != WordMapping::kShared && facts.word.owner != 0 &&
+                            !facts.word.owner_is_gone && has_two_numberings();
+  if (may_be_other) facts.word = proc::FutexWord{};
   if (depth > 1) name_owner(thread, facts);
   if (facts.word.use != model::FutexUse::kUnknown || target.priority_inherit) {
     proc::WordModule module = proc::find_module(memory(thread.tid), mappings(thread.tid), target.word);
@@ -150,6 +154,11 @@ WaitFacts FutexLookup::look_up(const proc::ThreadSample& thread) {
   }
   if (facts.mapping == WordMapping::kPrivate) name_wakers(pid_, target, facts);
   return facts;
+}
+
+bool FutexLookup::has_two_numberings() {
+  if (!has_two_numberings_) has_two_numberings_ = proc::has_numbers_of_two_namespaces(pid_);
+  return *has_two_numberings_;
 }
 
 bool FutexLookup::has_python(std::int32_t tid) {

@@ -52,11 +52,14 @@ class FutexLookup {
   // Changes `facts` only if the thread waits for the global lock of a Python interpreter.
   void look_up_gil(const proc::ThreadSample& thread, WaitFacts& facts);
   void name_owner(const proc::ThreadSample& thread, WaitFacts& facts);
+  // True if an id in private memory may be an id of another pid namespace than that of the process.
+  bool has_two_numberings();
 
   std::int32_t pid_;
   proc::OwnNumbers numbers_;
   std::optional<std::vector<proc::Mapping>> mappings_;  // read once
   std::optional<abi::Libc> libc_;
+  std::optional<bool> has_two_numberings_;
   std::optional<proc::ProcessMemory> memory_;  // the memory of the process, opened through one living thread and kept
 };
 
