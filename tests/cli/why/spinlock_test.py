@@ -1,7 +1,7 @@
 """spinlock_test.py FORKSIGHT PROGRAM: `why` does not claim as certain that a lost thread holds a spinlock.
 
-A spinlock does not record which thread locked it. In each scene here, the hanging thread or the thread that forked has
-locked the spinlock. If the fork lost threads, `why` must say that a lost thread possibly holds the spinlock. If the
+A spinlock does not record which thread locked it. In each scene here, the hanging thread, the thread that forked or
+another thread of the child has locked the spinlock. If the fork lost threads, `why` must say that a lost thread possibly holds the spinlock. If the
 fork lost no thread, `why` must report nothing.
 """
 import json
@@ -44,6 +44,11 @@ class Spinlock(unittest.TestCase):
                     self.assertEqual((rule, hang, cause), ("orphaned-spinlock", "likely", "possible"))
                     self.assertIn("it is locked, possibly by a thread that fork() left behind", sentences[0])
                     self.assertFalse([one for one in sentences if "was held by" in one or "another thread" in one], sentences)
+
+    def test_a_sleeping_thread_of_the_child_may_unlock_it(self):
+        (rule, hang, cause, sentences), = self.findings(1, "sleeper")
+        self.assertEqual((rule, hang, cause), ("orphaned-spinlock", "possible", "possible"))
+        self.assertIn("Other threads of this process sleep. If one of them holds the lock, it may still unlock it.", " ".join(sentences))
 
 
 if __name__ == "__main__":

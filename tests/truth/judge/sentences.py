@@ -567,7 +567,7 @@ PLAIN = tuple(re.compile(text) for text in (
     r"None of (?:these|those|them) ", r"Other threads of the process go on", r"A rwlock does not record who its readers are", r"A rwlock counts its readers", r"A semaphore does not record who took it",
     r"A spinlock does not record which thread locked it", r"A lock of this kind does not record which thread holds it",
     r"The lock names thread \d+ as its owner, which this process does not have", r"The lock names its owner by a number that two threads have had",
-    r"If the thread of this process holds the lock", r"fork\(\)(?: at \S+)? copied the lock as it was",
+    r"If the thread of this process holds the lock", r"Other threads of this process sleep", r"If one of them holds the lock", r"fork\(\)(?: at \S+)? copied the lock as it was",
     r"It is not known who should have woken it", r"The mutex names the id that this thread had", r"The writer waits until \d+ locks? for reading (?:is|are) given back",
     r"There is no other thread that could be its reader", r"A lock for reading cannot be turned", r"Another thread could unlock it in place of its owner",
     r"Before that (?:thread|process) can end, it needs a lock", r"This handler belongs to ", r"The kernel does not look for rings", r"A pipe or socket takes a limited number",
