@@ -60,6 +60,44 @@ TEST(Deadlock, NamesEachThreadThatWaits) {
             "Thread 101 \"app\" waits in sem_wait() at app.c:27 (move) for the thread that posts it.");
 }
 
+model::Frame line_of_python(const char* file, const char* function, std::uint32_t line) {
+  model::Frame frame;
+  frame.function = function;
+  frame.file = file;
+  frame.line = line;
+  frame.python = true;
+  return frame;
+}
+
+model::Wait in_python_join(std::int32_t tid) {
+  model::Wait wait = sleeper(100, tid, {"__new_sem_wait_slow64 libc.so.6"});
+  wait.stack.frames.push_back(line_of_python("/usr/lib/python3.11/threading.py", "_wait_for_tstate_lock", 1132));
+  wait.stack.frames.push_back(line_of_python("/usr/lib/python3.11/threading.py", "join", 1112));
+  wait.stack.frames.push_back(line_of_python("app.py", "wait_for_workers", 10));
+  return wait;
+}
+
+model::Wait in_python_lock(std::int32_t tid) {
+  model::Wait wait = sleeper(100, tid, {"__new_sem_wait_slow64 libc.so.6"});
+  wait.stack.frames.push_back(line_of_python("app.py", "take_both", 7));
+  return wait;
+}
+
+// The thread in join() waits for a thread that is stuck, too.
+TEST(Deadlock, NamesAThreadThatWaitsForMoreThanTheEndOfAnotherOne) {
+  const auto found =
+      diagnose(model_of({dead_process(100, {in_python_join(100), in_python_lock(101), in_python_lock(102)})}));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].tid, 101);
+  EXPECT_NE(found[0].summary.find("app.py:7"), std::string::npos) << found[0].summary;
+}
+
+TEST(Deadlock, NamesTheFirstThreadOfAProcessLastIfAllThreadsWaitForTheEndOfAnother) {
+  const auto found = diagnose(model_of({dead_process(100, {in_python_join(100), in_python_join(101)})}));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].tid, 101);
+}
+
 TEST(Deadlock, DoesNotCountTheFirstThreadOnceItHasEnded) {
   model::Model model = two_in_semaphores();
   model.processes[0].waits[0].state = 'Z';

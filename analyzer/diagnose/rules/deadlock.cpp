@@ -308,11 +308,10 @@ void describe_pattern(WaitPattern pattern, const Evidence& evidence, const Sleep
     if (pattern == WaitPattern::kTask && is_task_that_waits(wait)) {
       add_sentence(
           finding,
-          fmt::format(
-              "Thread {} of {} is in the middle of a task ({}) and waits for the result of "
-              "another. If these threads are the ones that should run that task, none is left to run it.",
-              wait.tid, evidence.name(sleeper.process),
-              is_in_python_task(wait) ? "ThreadPoolExecutor" : "std::packaged_task, std::async"));
+          fmt::format("Thread {} of {} is in the middle of a task ({}) and waits for the result of "
+                      "another. If these threads are the ones that should run that task, none is left to run it.",
+                      wait.tid, evidence.name(sleeper.process),
+                      is_in_python_task(wait) ? "ThreadPoolExecutor" : "std::packaged_task, std::async"));
     }
   }
   if (pattern == WaitPattern::kPromise)
@@ -406,20 +405,37 @@ std::string name_waiters_without_owner(const Evidence& evidence, const Sleepers&
   return fmt::format("{} {}", fmt::join(names, " and "), names.size() == 1 ? "waits" : "wait");
 }
 
-// Returns the wait that the first line of the finding names. This is the first open wait whose stack has a frame of the
-// user's own code. If there is none, returns the first open wait. For example, the main thread of Python waits in the
-// standard library when a program ends.
-Sleepers::const_iterator find_first_told(const Sleepers& sleepers) {
-  const auto has_own_line = [](const Sleeper& sleeper) {
-    const auto is_own = [](const model::Frame& frame) { return words::whose(frame) == words::Whose::kUser; };
-    return is_open_wait(sleeper) && std::ranges::any_of(sleeper.wait->stack.frames, is_own);
-  };
-  const auto own = std::ranges::find_if(sleepers, has_own_line);
-  return own != sleepers.end() ? own : std::ranges::find_if(sleepers, is_open_wait);
+// True if the thread waits for the end of another thread of Python. All threads are stuck, so the other thread is the
+// reason for this wait.
+bool is_python_join(const model::Wait& wait) { return python::operation(wait.stack) == "threading.join"; }
+
+// Returns how well the wait shows the cause: a lower number is better. -1: it is not an open wait. The best is a wait
+// whose stack has a frame of the user's own code. For example, the main thread of Python waits in the standard library
+// when a program ends. Joins come after the other waits. Among joins, the first thread of the process comes last,
+// because a program rarely joins it.
+int rank(const Evidence& evidence, const Sleeper& sleeper) {
+  if (!is_open_wait(sleeper)) return -1;
+  const auto is_own = [](const model::Frame& frame) { return words::whose(frame) == words::Whose::kUser; };
+  if (std::ranges::none_of(sleeper.wait->stack.frames, is_own)) return 3;
+  if (!is_python_join(*sleeper.wait)) return 0;
+  return sleeper.wait->tid == evidence.process(sleeper.process).pid ? 2 : 1;
+}
+
+// Returns the wait that the first line of the finding names: the first one of the best rank.
+Sleepers::const_iterator find_first_told(const Evidence& evidence, const Sleepers& sleepers) {
+  auto best = sleepers.end();
+  int lowest = 0;
+  for (auto at = sleepers.begin(); at != sleepers.end(); ++at) {
+    const int its = rank(evidence, *at);
+    if (its < 0 || (best != sleepers.end() && its >= lowest)) continue;
+    best = at;
+    lowest = its;
+  }
+  return best;
 }
 
 Finding describe(const Evidence& evidence, const std::vector<model::ProcessId>& bound, const Sleepers& sleepers) {
-  const auto first = find_first_told(sleepers);
+  const auto first = find_first_told(evidence, sleepers);
   Finding finding = Evidence::begin_finding("deadlock", first->process, *first->wait);
   set_certainty(evidence, bound, finding);
   finding.processes = bound;
@@ -433,12 +449,12 @@ Finding describe(const Evidence& evidence, const std::vector<model::ProcessId>& 
   add_sentence(finding, describe_liveness(evidence.process(first->process)));
   if (sleepers.size() == 1) {
     const bool has_lost = has_lost_threads(evidence, first->process);
-    add_sentence(
-        finding,
-        has_lost ? "It is not known who should have woken it: a thread that a fork left behind, a thread that has "
-                   "ended, a thread that woke it before the wait began, or nobody."
-                 : "No thread is left that could wake it. The thread that should have done so has ended, woke it "
-                   "before the wait began, or never existed. Or the program lets it wait until a signal ends it.");
+    add_sentence(finding,
+                 has_lost
+                     ? "It is not known who should have woken it: a thread that a fork left behind, a thread that has "
+                       "ended, a thread that woke it before the wait began, or nobody."
+                     : "No thread is left that could wake it. The thread that should have done so has ended, woke it "
+                       "before the wait began, or never existed. Or the program lets it wait until a signal ends it.");
   } else {
     add_sentence(finding,
                  fmt::format("What {} for records no owner, so forksight cannot say which thread should have acted "
