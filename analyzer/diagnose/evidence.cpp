@@ -12,6 +12,7 @@
 #include "diagnose/ended_threads.hpp"
 #include "diagnose/wait_cycles.hpp"
 #include "diagnose/words.hpp"
+#include "model/python_frames.hpp"
 
 namespace forksight {
 
@@ -46,7 +47,8 @@ std::string thread_name(const model::Model& model, const model::Touch& touch) {
 }  // namespace
 
 bool is_open_hazard(const model::Touch& touch) {
-  return !touch.returned && !touch.cured && touch.kind != model::TouchKind::kFutexWait;
+  return !touch.returned && !touch.cured && touch.kind != model::TouchKind::kFutexWait &&
+         !model::is_python_signal(touch.stack);
 }
 
 bool is_proven_dead(const model::Process& process) {
@@ -273,10 +275,12 @@ Certainty Evidence::find_cause(const model::Touch& touch) const {
   // semaphore may have no holder at all, because it may serve as a signal.
   const bool is_signal = kind == model::LockKind::kSemaphore && !words::is_python_semaphore(touch.stack);
   const bool is_doubtful = is_signal || kind == model::LockKind::kRwlockRead || kind == model::LockKind::kSpinlock;
-  if (fork(touch).is_inferred && (is_doubtful || held.may_be_own || held.may_have_been_free)) return Certainty::kPossible;
+  if (fork(touch).is_inferred && (is_doubtful || held.may_be_own || held.may_have_been_free))
+    return Certainty::kPossible;
   if (kind == model::LockKind::kRwlockRead && has_other_readers(touch)) return Certainty::kPossible;
   if (is_signal && may_have_no_poster(touch)) return Certainty::kPossible;
-  // A lock of Python never serves as a signal. But without the shim it is not known which thread took the lock.
+  // find_any_orphan() has left out the locks of Python that are known to serve as signals. The others mostly serve as
+  // locks. But without the shim it is not known which thread took the lock.
   const bool is_of_python = kind == model::LockKind::kSemaphore || kind == model::LockKind::kPython;
   const bool is_unnamed = fork(touch).is_inferred && is_of_python && model_.threads[held.holder].tid == 0;
   // `is_signal`: the shim saw a thread take the semaphore, and the fork lost that thread. But the semaphore may still

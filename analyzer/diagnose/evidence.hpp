@@ -101,8 +101,8 @@ class Evidence {
   std::unordered_map<std::int32_t, std::vector<model::ProcessId>> processes_by_pid_;
 };
 
-// True if the call did not return, was not cured, and is not a futex wait. If the process of such a call is stuck, it
-// is stuck in that call.
+// True if the call did not return, was not cured, and waits neither in a futex nor for a lock of Python that serves as
+// a signal. If the process of such a call is stuck, it is stuck in that call.
 bool is_open_hazard(const model::Touch& touch);
 // True if an examination of the process from outside has proved that no task can wake it.
 bool is_proven_dead(const model::Process& process);

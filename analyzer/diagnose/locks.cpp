@@ -9,6 +9,7 @@
 #include "diagnose/pools.hpp"
 #include "diagnose/queues.hpp"
 #include "diagnose/words.hpp"
+#include "model/python_frames.hpp"
 
 namespace forksight::locks {
 
@@ -66,6 +67,12 @@ bool may_be_of_child(const Orphan& orphan) {
   return has_owner && orphan.held.may_have_been_free;
 }
 
+// True if the call waits for a lock of Python that serves as a signal. The thread that took such a lock is not the
+// thread that should release it. If forksight changed the lock or ended the process, the report must still say so.
+bool is_signal_of_python(const model::Touch& touch) {
+  return touch.action == model::TouchAction::kNone && model::is_python_signal(touch.stack);
+}
+
 // Describes the cause for a lock whose holder is not known.
 std::string doubtful_cause(const Orphan& orphan, const std::string& where) {
   switch (orphan.lock.kind) {
@@ -117,7 +124,7 @@ std::string errno_words(int code) {
 }  // namespace
 
 std::optional<Orphan> find_any_orphan(const Evidence& evidence, const model::Touch& touch) {
-  if (evidence.find_handler(touch) != nullptr) return std::nullopt;
+  if (evidence.find_handler(touch) != nullptr || is_signal_of_python(touch)) return std::nullopt;
   if (touch.kind != model::TouchKind::kLock) return std::nullopt;
   return find_lost(evidence, touch);
 }
@@ -129,7 +136,7 @@ std::optional<Orphan> find_orphan(const Evidence& evidence, const model::Touch& 
 }
 
 std::optional<Orphan> find_own(const Evidence& evidence, const model::Touch& touch) {
-  if (evidence.find_handler(touch) != nullptr) return std::nullopt;
+  if (evidence.find_handler(touch) != nullptr || is_signal_of_python(touch)) return std::nullopt;
   auto found = find_held(evidence.model(), touch);
   const bool is_of_lock = touch.kind == model::TouchKind::kLock || touch.kind == model::TouchKind::kUnlockRefused;
   if (!found || !is_of_lock || !found->held.by_forking_thread) return std::nullopt;

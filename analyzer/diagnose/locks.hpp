@@ -25,7 +25,8 @@ std::optional<Orphan> find_orphan(const Evidence& evidence, const model::Touch& 
 // Returns the condition variable or barrier of a touch. The holder is the first of the threads that waited there at the
 // fork.
 std::optional<Orphan> find_awaited(const Evidence& evidence, const model::Touch& touch);
-// Does the same as find_orphan(), but does not leave out the locks of a BLAS library or a queue.
+// Does the same as find_orphan(), but does not leave out the locks of a BLAS library or a queue. Both leave out a lock
+// of Python that serves as a signal: no lost thread had to release it.
 std::optional<Orphan> find_any_orphan(const Evidence& evidence, const model::Touch& touch);
 // Returns the lock of a touch, if the forking thread held the lock at the fork, and the child still has the copy of
 // that thread. nullopt if the finding about an atfork handler reports the lock.

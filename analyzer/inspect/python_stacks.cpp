@@ -61,19 +61,18 @@ void PythonStacks::note_parked_place(std::size_t subject, StuckCall& call) const
 }
 
 // A thread in Condition.wait and similar functions sleeps on a lock that it made for that wait. No other thread has
-// ever held this lock. So this wait is not treated as a wait for a lock.
+// ever held this lock. So this wait is not treated as a wait for a lock. Neither is a wait for a lock that serves as a
+// signal.
 void PythonStacks::note(std::size_t subject, const image::Thread& thread, StuckCall& call) const {
   note_parked_place(subject, call);
   const auto threads = threads_.find(subject);
-  if (threads == threads_.end()) return;
-  const PythonThread* const own = find_python_thread(thread, threads->second);
-  if (own == nullptr) return;
+  const PythonThread* const own = threads == threads_.end() ? nullptr : find_python_thread(thread, threads->second);
+  if (own != nullptr) model::splice_python(call.stack, own->stack);
   const bool is_lock = call.kind == CallKind::kSemaphore || call.kind == CallKind::kPythonLock;
-  const model::Frame& innermost = own->stack.frames.front();
-  if (is_lock && innermost.function == "wait" && innermost.file.ends_with("/threading.py")) {
-    call.kind = CallKind::kFutex;
-  }
-  model::splice_python(call.stack, own->stack);
+  const model::Frame* const innermost = own == nullptr ? nullptr : &own->stack.frames.front();
+  const bool is_of_condition =
+      innermost != nullptr && innermost->function == "wait" && innermost->file.ends_with("/threading.py");
+  if (is_lock && (is_of_condition || model::is_python_signal(call.stack))) call.kind = CallKind::kFutex;
 }
 
 }  // namespace forksight::inspect

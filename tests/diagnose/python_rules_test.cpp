@@ -202,6 +202,51 @@ TEST(PythonLockOrphaned, IsKnownWithoutTheNamesOfTheInterpretersFunctions) {
   EXPECT_EQ(rule_with({}), "orphaned-semaphore");
 }
 
+// The lock of a SimpleQueue is taken while the queue is empty. The thread that took it waited for an item, too, and was
+// not going to release it. So the child waits for an item, and no thread held a lock at the fork.
+TEST(PythonLockOrphaned, IsNoWaitForAnItemOfASimpleQueue) {
+  const auto rules_with = [](std::initializer_list<const char*> native, model::Liveness liveness) {
+    model::Model model = Scene().model(liveness);
+    model.processes[1].waits = {test::futex_wait(test::kChild)};
+    auto& frames = model.touches[0].stack.frames;
+    frames.erase(frames.begin(), frames.begin() + 2);
+    const auto inner = test::make_stack(native);
+    frames.insert(frames.begin(), inner.frames.begin(), inner.frames.end());
+    std::string rules;
+    for (const Finding& finding : diagnose(model)) {
+      rules += finding.rule;
+      EXPECT_EQ(finding.cause, Certainty::kPossible) << finding.summary;
+      EXPECT_EQ(finding.harm == Certainty::kProven, liveness == model::Liveness::kDead) << finding.summary;
+    }
+    return rules;
+  };
+  for (const auto liveness : {model::Liveness::kDead, model::Liveness::kDeadButForSignal}) {
+    EXPECT_EQ(rules_with({"__new_sem_wait libc.so.6", "PyThread_acquire_lock_timed libpython3.11.so.1.0",
+                          "_queue_SimpleQueue_get _queue.cpython-311-x86_64-linux-gnu.so"},
+                         liveness),
+              "lost-wakeup");
+    EXPECT_EQ(rules_with({"__new_sem_wait libc.so.6", "PyThread_acquire_lock_timed python3.11",
+                          "_queue_SimpleQueue_get_impl python3.11"},
+                         liveness),
+              "lost-wakeup");
+  }
+}
+
+// A thread takes its own lock when it begins, and the lock is released when the thread ends.
+TEST(PythonLockOrphaned, IsNoWaitForTheEndOfAThread) {
+  constexpr std::string_view kJoins =
+      "Stack (most recent call first):\n"
+      "  File \"/usr/lib/python3.11/threading.py\", line 1132 in _wait_for_tstate_lock\n"
+      "  File \"/usr/lib/python3.11/threading.py\", line 1112 in join\n"
+      "  File \"/app/train.py\", line 51 in <module>\n";
+  model::Model model = Scene(kJoins).model();
+  model.processes[1].waits = {test::futex_wait(test::kChild)};
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "lost-wakeup");
+  EXPECT_EQ(findings[0].cause, Certainty::kPossible);
+}
+
 TEST(PythonLockOrphaned, SaysWhatTheUserCalled) {
   const auto summary_of = [](std::string_view file, std::string_view function) {
     const std::string text =

@@ -99,6 +99,24 @@ time.sleep(0.7)
 os.kill(child, signal.SIGINT)
 os._exit(os.waitpid(child, 0)[1] != 0)
 """
+# The child waits for an item of an empty queue until it gets SIGINT, and a thread of the parent waits there, too. The
+# lock of the queue is taken as long as the queue is empty. The program is healthy.
+WAITS_FOR_ITEM = """
+import os, queue, signal, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+items = queue.SimpleQueue()
+threading.Thread(target=items.get, daemon=True).start()
+time.sleep(0.3)
+child = os.fork()
+if child == 0:
+    try:
+        items.get()
+    except KeyboardInterrupt:
+        os._exit(7)
+time.sleep(WAIT_S)
+os.kill(child, signal.SIGINT)
+os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
 
 
 class PythonLocks(unittest.TestCase):
@@ -152,6 +170,19 @@ class PythonLocks(unittest.TestCase):
             self.assertIn("CURED: python-lock-orphaned", said)
             _, said = self.run_with_policy("abort", IS_ORPHANED)
             self.assertIn("was aborted by --on-orphan=abort", said)
+
+    def test_run_does_not_end_a_program_that_waits_for_an_item(self):
+        script = WAITS_FOR_ITEM.replace("WAIT_S", "4")
+        done = subprocess.run([FORKSIGHT, "run", "--hang-after", "0.3", "--on-hang", "kill", "--out", "out", "--",
+                               sys.executable, "-c", script], cwd=self.folder, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        self.assertEqual(done.returncode, 7, done.stderr)
+        self.assertNotIn("python-lock-orphaned", done.stderr)
+        self.assertNotIn("CERTAIN", done.stderr)
+
+    def test_why_does_not_call_a_wait_for_an_item_a_lost_lock(self):
+        said = self.ask_why(WAITS_FOR_ITEM.replace("WAIT_S", "60"))
+        self.assertIn("LIKELY HANG, possible cause: lost-wakeup", said)
+        self.assertNotIn("python-lock-orphaned", said)
 
     def ask_why(self, script):
         """Starts the script without the shim. Returns what `forksight why` says about it when its child hangs."""
