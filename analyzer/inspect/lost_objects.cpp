@@ -12,6 +12,7 @@
 #include "inspect/lost_python_locks.hpp"
 #include "inspect/own_waits.hpp"
 #include "inspect/read_lock.hpp"
+#include "model/base_name.hpp"
 
 namespace forksight::inspect {
 namespace {
@@ -129,6 +130,26 @@ bool waits_behind_own_writer(const Scene& scene, std::size_t child, const StuckC
          });
 }
 
+bool is_in_python(const model::Stack& stack) {
+  return std::ranges::any_of(stack.frames, [](const model::Frame& frame) {
+    const std::string_view name = model::base_name(frame.module);
+    return name.starts_with("python3") || name.starts_with("libpython3");
+  });
+}
+
+// True if the parent shows no taken lock at the address of the child's lock. Memory of another object often begins with
+// a zero, as the memory of a taken semaphore does. So for Python, which makes a semaphore for each lock, the parent
+// must also have a pointer to the semaphore where the child has one.
+bool may_have_been_free(Scene& scene, std::size_t child, const StuckCall& call, LockKind kind,
+                        const model::Fork& fork) {
+  const image::Image& parent = scene.subjects[fork.process].image;
+  const auto in_parent = read_lock(parent, kind, call.object);
+  if (!in_parent) return false;
+  if (!in_parent->held) return true;
+  return kind == LockKind::kSemaphore && is_in_python(call.stack) &&
+         !scene.lock_copies.has_same_pointer(scene.subjects[child].image, parent, call.object);
+}
+
 std::optional<Lost> lost_lock(Scene& scene, LostThreads& threads, std::size_t child, const StuckCall& call,
                               model::ForkId fork) {
   const image::Image& image = scene.subjects[child].image;
@@ -157,8 +178,7 @@ std::optional<Lost> lost_lock(Scene& scene, LostThreads& threads, std::size_t ch
     if (has_lost_none(scene, child)) return std::nullopt;
     if (kind == LockKind::kRwlockRead && waits_behind_own_writer(scene, child, call)) return std::nullopt;
     lost.held.holder = threads.other_thread(scene.model.forks[fork]);
-    const auto in_parent = read_lock(scene.subjects[scene.model.forks[fork].process].image, kind, call.object);
-    lost.held.may_have_been_free = in_parent && !in_parent->held;
+    lost.held.may_have_been_free = may_have_been_free(scene, child, call, kind, scene.model.forks[fork]);
   }
   lost.held.lock = scene.add_lock(child, call.object, kind);
   return lost;

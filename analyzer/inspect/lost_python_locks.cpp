@@ -5,6 +5,23 @@
 #include "inspect/lineage.hpp"
 
 namespace forksight::inspect {
+namespace {
+
+// True if the parent shows no taken lock at the address of the child's lock. If the child made the lock after the fork,
+// the parent may have something else there. The word before a lock is the type of the object that has the lock, or the
+// size of the lock's memory. So the word must be the same in both processes.
+bool may_have_been_free(const image::Memory& child, const image::Memory& parent, std::uint64_t lock) {
+  // CPython 3.13, Include/internal/pycore_lock.h: _Py_LOCKED and _Py_HAS_PARKED
+  constexpr std::uint8_t kLocked = 1;
+  constexpr std::uint8_t kHasParked = 2;
+  const auto now = parent.value<std::uint8_t>(lock);
+  if (!now) return false;
+  const bool is_taken = *now == kLocked || *now == (kLocked | kHasParked);
+  constexpr std::uint64_t kWord = sizeof(std::uint64_t);
+  return !is_taken || parent.value<std::uint64_t>(lock - kWord) != child.value<std::uint64_t>(lock - kWord);
+}
+
+}  // namespace
 
 std::optional<model::Held> find_lost_python_lock(Scene& scene, LostThreads& lost, std::size_t child,
                                                  const StuckCall& call, const model::Fork& fork) {
@@ -19,9 +36,8 @@ std::optional<model::Held> find_lost_python_lock(Scene& scene, LostThreads& lost
   });
   if (owner == fork.lost_threads.end()) {
     held.holder = lost.other_thread(fork);
-    constexpr std::uint8_t kLocked = 1;  // CPython 3.13, Include/internal/pycore_lock.h: _Py_LOCKED
-    const auto now = scene.subjects[fork.process].image.memory->value<std::uint8_t>(call.object);
-    held.may_have_been_free = now && (*now & kLocked) == 0;
+    held.may_have_been_free = may_have_been_free(*scene.subjects[child].image.memory,
+                                                 *scene.subjects[fork.process].image.memory, call.object);
   } else {
     held.holder = *owner;
     // If the holder still holds the parent's copy of the lock, the holder's present stack shows what it does with the

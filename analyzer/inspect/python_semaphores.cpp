@@ -74,12 +74,6 @@ std::optional<Found> read_at(const image::Memory& memory, std::uint64_t address,
   return std::nullopt;
 }
 
-// Python's small objects are in the heap of malloc() or in anonymous memory.
-bool may_have_objects(const proc::Mapping& mapping) {
-  return mapping.readable && mapping.writable && !mapping.shared && mapping.inode == 0 &&
-         (mapping.path.empty() || mapping.path == "[heap]" || mapping.path.starts_with("[anon"));
-}
-
 const proc::Mapping* find_semaphore(const image::Image& image, const proc::Mapping& file) {
   const auto found = std::ranges::find_if(image.mappings, [&](const proc::Mapping& one) {
     return one.shared && one.inode == file.inode && one.device == file.device && one.offset == file.offset;
@@ -170,6 +164,11 @@ class HolderSearch {
 };
 
 }  // namespace
+
+bool may_have_objects(const proc::Mapping& mapping) {
+  return mapping.readable && mapping.writable && !mapping.shared && mapping.inode == 0 &&
+         (mapping.path.empty() || mapping.path == "[heap]" || mapping.path.starts_with("[anon"));
+}
 
 std::optional<SemLock> find_sem_lock(const image::Image& image, std::uint64_t semaphore, std::uint64_t hint,
                                      std::uint64_t& budget) {

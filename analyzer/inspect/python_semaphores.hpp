@@ -24,6 +24,9 @@ struct SemLock {
   bool is_lock = false;
 };
 
+// True if Python's small objects may be in the mapping: in the heap of malloc(), or in anonymous memory.
+bool may_have_objects(const proc::Mapping& mapping);
+
 // Finds the object for the semaphore at address `semaphore` of the process. `hint`: SemLock::handle_address in the
 // parent or in a child, or 0. `budget`: bytes of memory that may still be searched. nullopt: there is no such object,
 // the budget was too small, or several objects look alike.

@@ -11,6 +11,7 @@
 
 #include "image/stacks.hpp"
 #include "inspect/build_model.hpp"
+#include "inspect/lock_copies.hpp"
 #include "inspect/stuck_call.hpp"
 
 namespace forksight::inspect {
@@ -30,6 +31,7 @@ class Scene {
   const std::vector<Subject>& subjects;
   model::Model& model;
   std::map<std::size_t, model::ForkId> forks;  // the fork that made each child, by the child's index
+  LockCopies lock_copies;
 
   image::Stacks& stacks_of(std::size_t subject);
   CalleeOf callee_of(std::size_t subject);

@@ -82,8 +82,10 @@ struct Held {
   // True: it is not known whether the fork lost the holder. Perhaps a thread of the child holds the lock, or a thread
   // that has ended left it locked.
   bool may_be_own = false;
-  // It is possible that a thread of the child took the lock after the fork. The lock does not record its holder, and the
-  // parent's copy is free now. Or it is a mutex or rwlock, and its owner's id means two threads in two pid namespaces.
+  // The lock does not record its holder, and the parent shows no taken lock at the same address now. So it is possible
+  // that nobody held the lock at the fork, and that a thread of the child has taken it since. Or the child made the
+  // lock after the fork.
+  // Or the lock is a mutex or rwlock, and its owner's id means two threads in two pid namespaces.
   bool may_have_been_free = false;
   // barriers and condition variables: the number of threads that wait there; `holder` is one of them
   std::uint32_t waiters = 0;

@@ -72,13 +72,15 @@ bool is_worth_a_look(const model::Model& model, const std::vector<Finding>& find
 }
 
 // A semaphore does not record who took it. So the look from outside takes any lost thread for the holder of a Python
-// lock. But the shim has seen who takes semaphores. If its record of the fork lacks the semaphore, no lost thread held
-// it. Removes what the look concluded about such semaphores.
-void remove_disproved(model::Model& model, model::ForkId id, const model::Fork& traced_fork,
-                      const model::Model& traced) {
+// lock. But the shim has seen who takes semaphores, and which processes wait for a semaphore that a lost thread held.
+// If it recorded no such wait, no lost thread held the semaphore. Perhaps the child destroyed the lock that a lost
+// thread held, and made another one at the same address. Removes what the look concluded about such semaphores.
+void remove_disproved(model::Model& model, model::ForkId id, const model::Model& traced) {
   const model::Fork& fork = model.forks[id];
-  const auto was_held = [&](std::uint64_t address) {
-    return std::ranges::any_of(traced_fork.held, [&](const model::Held& held) {
+  const auto is_recorded = [&](const model::Touch& seen, std::uint64_t address) {
+    return std::ranges::any_of(traced.touches, [&](const model::Touch& touch) {
+      if (!touch.held || !is_same(traced.processes[touch.process], model.processes[seen.process])) return false;
+      const model::Held& held = traced.forks[touch.fork].held[*touch.held];
       return !held.by_forking_thread && traced.locks[held.lock].address == address;
     });
   };
@@ -86,7 +88,7 @@ void remove_disproved(model::Model& model, model::ForkId id, const model::Fork& 
     if (touch.fork != id || !touch.held || touch.kind != model::TouchKind::kLock) return false;
     const model::Lock& lock = model.locks[fork.held[*touch.held].lock];
     return lock.kind == model::LockKind::kSemaphore && words::is_python_semaphore(touch.stack) &&
-           !was_held(lock.address);
+           !is_recorded(touch, lock.address);
   });
 }
 
@@ -102,8 +104,9 @@ model::Model with_traced_forks(const model::Model& seen, const model::Model& tra
              is_same(traced.processes[one.process], model.processes[fork.process]);
     });
     if (same == traced.forks.end()) continue;
-    const bool is_whole = !same->is_inferred && !traced.processes[same->process].has_gaps;
-    if (is_whole) remove_disproved(model, id, *same, traced);
+    const bool is_whole =
+        !same->is_inferred && !traced.processes[same->process].has_gaps && !traced.processes[*same->child].has_gaps;
+    if (is_whole) remove_disproved(model, id, traced);
     if (!fork.stack.known()) fork.stack = same->stack;
     if (same->python && *same->python < traced.python.size()) {
       fork.python = model.python.size();

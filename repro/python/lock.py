@@ -18,7 +18,7 @@
 # Variant "ignored": the program ignores SIGQUIT, as do programs that a shell has started in the background. The entry
 # of SIGQUIT in Python's table of handlers is then not the usual one. The handler of SIGINT is still Python's own, so
 # the hang is still proven.
-# EXPECT-WHY: python-lock-orphaned proven/likely hang victims=1
+# EXPECT-WHY: python-lock-orphaned likely hang victims=1
 # EXPECT-CORE: python-lock-orphaned likely hang
 import os
 import signal

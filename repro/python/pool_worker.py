@@ -9,7 +9,7 @@
 # EXPECT-STACK: culprit load@inside
 # EXPECT-STACK: stack work@touch
 # EXPECT-STACK: fork <module>@pool
-# EXPECT-WHY: python-lock-orphaned proven/likely hang victims=1
+# EXPECT-WHY: python-lock-orphaned likely hang victims=1
 # EXPECT-CORE: python-lock-orphaned likely hang
 # EXPECT-BARE(spawn): ok
 # EXPECT-NONE(spawn)

@@ -9,7 +9,7 @@
 # EXPECT: python-lock-orphaned proven hang start=load victims=1
 # EXPECT-STACK: culprit load@inside
 # EXPECT-STACK: stack work@touch
-# EXPECT-WHY: python-lock-orphaned proven/likely hang victims=1
+# EXPECT-WHY: python-lock-orphaned likely hang victims=1
 # EXPECT-CORE: python-lock-orphaned likely hang
 import multiprocessing
 import sys

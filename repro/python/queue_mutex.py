@@ -9,7 +9,7 @@
 # EXPECT-STACK: culprit _put@inside produce@put
 # EXPECT-STACK: stack <module>@touch
 # EXPECT-STACK: fork <module>@fork
-# EXPECT-WHY: python-lock-orphaned proven/likely hang victims=1
+# EXPECT-WHY: python-lock-orphaned likely hang victims=1
 # EXPECT-CORE: python-lock-orphaned likely hang
 import os
 import queue

@@ -19,7 +19,7 @@
 # EXPECT-NONE(before)
 # EXPECT-BARE(subprocess): ok
 # EXPECT-NONE(subprocess)
-# EXPECT-WHY: python-lock-orphaned proven/likely hang victims=1
+# EXPECT-WHY: python-lock-orphaned likely hang victims=1
 # EXPECT-CORE: python-lock-orphaned likely hang
 import multiprocessing
 import subprocess

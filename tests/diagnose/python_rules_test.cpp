@@ -179,6 +179,32 @@ TEST(PythonLockOrphaned, RecognisesAPyMutexByItsKind) {
   EXPECT_FALSE(findings[0].culprit.holder);
 }
 
+// If it is not proven that another thread held the lock, the child may have taken the lock itself, and may wait for
+// Ctrl-C. Python's own handler then counts, too.
+TEST(PythonLockOrphaned, IsOnlyLikelyIfItsCauseIsNotProvenAndCtrlCEndsTheWait) {
+  model::Model model = Scene().model(model::Liveness::kDeadButForSignal);
+  model::Fork& fork = model.forks[model.touches[0].fork];
+  fork.is_inferred = true;
+  for (model::Thread& thread : model.threads) {
+    if (thread.tid == test::kHolder) thread.tid = 0;
+  }
+  const auto harm_of = [&](Certainty cause) {
+    const auto findings = diagnose(model);
+    if (findings.size() != 1) return Certainty::kUnknown;
+    EXPECT_EQ(findings[0].rule, "python-lock-orphaned");
+    EXPECT_EQ(findings[0].cause, cause);
+    EXPECT_TRUE(std::ranges::any_of(findings[0].fixes, [](const Fix& fix) {
+      return fix.text.find("whether the child took the lock itself") != std::string::npos;
+    }));
+    return findings[0].harm;
+  };
+  EXPECT_EQ(harm_of(Certainty::kLikely), Certainty::kLikely);
+  fork.held[*model.touches[0].held].may_have_been_free = true;
+  EXPECT_EQ(harm_of(Certainty::kPossible), Certainty::kLikely);
+  model.processes[1].liveness = model::Liveness::kDead;
+  EXPECT_EQ(harm_of(Certainty::kPossible), Certainty::kProven) << "no signal has a handler";
+}
+
 // A stack of a stripped interpreter has no frame with the name _PyEval_EvalFrameDefault. In such a stack, the lines of
 // Python come before the interpreter's own frames.
 TEST(PythonLockOrphaned, IsKnownWithoutTheNamesOfTheInterpretersFunctions) {

@@ -93,6 +93,21 @@ TEST_F(LostPythonLock, HasAnUnknownHolderIfItNamesNone) {
   EXPECT_FALSE(held->holder_now.known());
 }
 
+// If the child made the lock after the fork, the parent has something else at that address, or nothing.
+TEST_F(LostPythonLock, MayHaveBeenFreeIfTheParentHasNoTakenLockThere) {
+  call_.owner_pointer = 0;
+  EXPECT_FALSE(find()->may_have_been_free);
+  for (const std::uint8_t byte : {0, 2, 0x41, 0xff}) {
+    parent_.put(kLock, std::array{byte});
+    EXPECT_TRUE(find()->may_have_been_free) << int{byte};
+  }
+  parent_.put(kLock, std::array<std::uint8_t, 1>{1});
+  EXPECT_FALSE(find()->may_have_been_free);
+  child_.put(kLock - 8, std::array<std::uint8_t, 8>{0x21});
+  parent_.put(kLock - 8, std::array<std::uint8_t, 8>{0x31});
+  EXPECT_TRUE(find()->may_have_been_free) << "an object of another type";
+}
+
 TEST_F(LostPythonLock, HasAnUnknownHolderIfTheParentLacksThatThread) {
   call_.owner_pointer = kWorkerPointer + 0x1000;
   const auto held = find();

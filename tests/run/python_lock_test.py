@@ -29,6 +29,17 @@ if child == 0:
     lock.acquire()
 os.waitpid(child, 0)
 """
+# The child makes a lock and waits until SIGINT ends its wait. The parent has no such lock. The program is healthy.
+WAITS_FOR_CTRL_C = START + """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+child = os.fork()
+if child == 0:
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire()
+os.waitpid(child, 0)
+"""
 # Two threads of the child take two locks in opposite order.
 OPPOSITE = START + """
 other, both = threading.Lock(), threading.Barrier(2)
@@ -205,9 +216,22 @@ class PythonLocks(unittest.TestCase):
         self.assertIn("Look whether the child took the lock itself", said)
         self.assertNotIn("the lock was held", said)
 
+    def test_why_does_not_prove_a_wait_that_ctrl_c_ends(self):
+        said = self.ask_why(WAITS_FOR_CTRL_C)
+        self.assertIn("LIKELY HANG", said)
+        self.assertNotIn("CERTAIN", said)
+        if IS_SEEN_BY_SHIM:
+            self.assertIn("possible cause: python-lock-orphaned", said)
+
+    def test_run_does_not_blame_a_lock_that_the_child_made(self):
+        said = self.run_until_hang(WAITS_FOR_CTRL_C)
+        self.assertNotIn("CERTAIN", said)
+        if IS_SEEN_BY_SHIM:
+            self.assertNotIn("python-lock-orphaned", said)
+
     def test_why_names_another_thread_as_the_likely_holder(self):
         said = self.ask_why(IS_ORPHANED)
-        self.assertIn("likely cause: python-lock-orphaned", said)
+        self.assertRegex(said, r"(LIKELY HANG|CERTAIN HANG, likely cause): python-lock-orphaned")
         self.assertIn("the lock was probably held by another thread", said)
 
 

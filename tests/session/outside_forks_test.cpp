@@ -97,6 +97,29 @@ TEST(OutsideForks, HaveTheirStackAndThePythonLinesFromTheTraces) {
   EXPECT_TRUE(findings[0].culprit.is_at_fork);
 }
 
+// The look from outside takes a lost thread for the holder of a semaphore of Python. The shim records who takes
+// semaphores, and which processes wait for a semaphore that a lost thread held.
+TEST(OutsideForks, AreNoCauseOfAWaitForASemaphoreIfTheShimRecordedNoSuchWait) {
+  model::Model seen = seen_from_outside();
+  seen.locks[0].kind = model::LockKind::kSemaphore;
+  model::Frame acquire;
+  acquire.function = "PyThread_acquire_lock_timed";
+  acquire.module = "/usr/bin/python3.11";
+  auto& frames = seen.touches[0].stack.frames;
+  frames.insert(frames.begin(), acquire);
+  model::Model run = traced();
+  EXPECT_TRUE(found(seen, run).empty()) << "no thread held the semaphore at the fork";
+  // A lost thread held a semaphore at this address. The child has destroyed it, and made another one.
+  run.locks = seen.locks;
+  model::Held held;
+  held.holder = 1;
+  run.forks[0].held.push_back(held);
+  EXPECT_TRUE(found(seen, run).empty());
+  run.processes[1].has_gaps = true;
+  ASSERT_EQ(found(seen, run).size(), 1U) << "the trace of the child is not complete";
+  EXPECT_EQ(found(seen, run)[0].rule, "python-lock-orphaned");
+}
+
 TEST(OutsideForks, AreNotConfusedWithAForkOfAProcessWithTheSamePid) {
   model::Model run = traced();
   run.processes[0].start_ticks = kStartTicks - 1;

@@ -2,9 +2,11 @@
 // queue.Queue, Condition, and the locks of modules being imported and of buffered files. CPython re-initialises a few
 // of its own locks in the child. The others stay taken. Up to CPython 3.12 these locks are semaphores. Since 3.13 each
 // lock is a byte (PyMutex). No signal handler releases such a lock, but a handler may raise an exception, and so end
-// the wait. So the hang is only likely if the program has handlers other than Python's own handler of Ctrl-C.
+// the wait. So the hang is only likely if the program has handlers other than Python's own handler of Ctrl-C. If it is
+// not proven that another thread held the lock, the child may wait until Ctrl-C, too. Then this handler counts, too.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <set>
 
 #include "diagnose/locks.hpp"
@@ -66,8 +68,9 @@ void tell_doubt(const Evidence& evidence, const model::Touch& touch, const locks
   const std::string at = words::at(" at ", fork.stack);
   add_sentence(finding, "The lock is taken. A lock of Python does not record its holder.");
   if (finding.cause == Certainty::kPossible) {
-    add_sentence(finding, fmt::format("In {} the lock is free now. Perhaps another thread held it at the fork{}: then "
-                                      "fork() copied the lock in its locked state, and in the child nobody is left to "
+    add_sentence(finding, fmt::format("In {} the lock is free now, or something else is in its place. Perhaps another "
+                                      "thread held it at the fork{}: then fork() copied the lock in its locked state, "
+                                      "and in the child nobody is left to "
                                       "release it. Or a thread of the child has taken it since.",
                                       parent, at));
   } else {
@@ -85,8 +88,8 @@ void tell_doubt(const Evidence& evidence, const model::Touch& touch, const locks
 std::string tell_cause(const Evidence& evidence, const model::Touch& touch, const locks::Orphan& orphan,
                        Certainty cause, const model::Stack* at_fork) {
   const model::Fork& fork = evidence.fork(touch);
-  const std::string when = fmt::format("when {} forked{}", words::parent(evidence.process(fork.process)),
-                                       words::at(" at ", fork.stack));
+  const std::string when =
+      fmt::format("when {} forked{}", words::parent(evidence.process(fork.process)), words::at(" at ", fork.stack));
   if (cause == Certainty::kPossible)
     return fmt::format("the lock is taken; perhaps another thread held it {}, or the child took it itself", when);
   const char* const how = is_holder_known(orphan, cause) ? "" : "probably ";
@@ -124,9 +127,11 @@ void tell_chain(const Evidence& evidence, const model::Touch& touch, const locks
     tell_doubt(evidence, touch, orphan, finding);
   }
   if (end.outcome == Outcome::kHang && evidence.process(touch.process).liveness == model::Liveness::kDeadButForSignal)
-    add_sentence(finding,
-                 "A signal handler of Python may end the wait by an exception, as Ctrl-C does, but no handler releases "
-                 "the lock.");
+    add_sentence(finding, finding.cause == Certainty::kProven
+                              ? "A signal handler of Python may end the wait by an exception, as Ctrl-C does, but no "
+                                "handler releases the lock."
+                              : "A signal handler of Python may end the wait by an exception, as Ctrl-C does. Perhaps "
+                                "the program is meant to wait for that.");
   if (end.outcome == Outcome::kMayHang)
     add_sentence(finding, "Another thread of the child could still release it: it is not proven that none does.");
   if (end.outcome == Outcome::kCured) {
@@ -217,6 +222,8 @@ void python_lock_orphaned(const Evidence& evidence, FindingList& findings) {
     Finding finding = evidence.begin_finding("python-lock-orphaned", touch);
     finding.harm = end->harm;
     finding.cause = evidence.find_cause(touch);
+    if (end->outcome == Outcome::kHang && finding.cause != Certainty::kProven && !no_signal_can_wake(child))
+      finding.harm = std::min(finding.harm, Certainty::kLikely);
     finding.outcome = end->outcome;
     finding.culprit = locks::describe_lock(evidence, *orphan);
     finding.culprit.name =
@@ -232,9 +239,10 @@ void python_lock_orphaned(const Evidence& evidence, FindingList& findings) {
     finding.summary = fmt::format("{}: {}", head(evidence, touch, *end),
                                   tell_cause(evidence, touch, *orphan, finding.cause, at_fork));
     tell_chain(evidence, touch, *orphan, *end, at_fork, finding);
-    if (finding.cause == Certainty::kPossible)
-      finding.fixes.push_back({"Look whether the child took the lock itself. A thread that takes a threading.Lock twice "
-                               "waits for itself; a threading.RLock lets it."});
+    if (!is_holder_known(*orphan, finding.cause))
+      finding.fixes.push_back(
+          {"Look whether the child took the lock itself. A thread that takes a threading.Lock twice "
+           "waits for itself; a threading.RLock lets it."});
     add_fixes(touch, orphan->lock, finding);
     findings.push_back(std::move(finding));
   }
