@@ -102,8 +102,8 @@ bool rewrite_for_python(const Evidence& evidence, const model::Fork& fork, Findi
   add_sentence(finding, describe_liveness(child));
   finding.fixes.clear();
   if (wait) {
-    // A signal handler may raise an exception, and so end the wait.
-    finding.harm = has_way_out(child) ? Certainty::kLikely : Certainty::kProven;
+    // A signal handler may raise an exception, and so end the wait. Python's own handler of Ctrl-C does so.
+    finding.harm = no_signal_can_wake(child) ? Certainty::kProven : Certainty::kLikely;
     // The stacks do not show which executor should deliver the result.
     finding.cause = Certainty::kLikely;
     finding.outcome = Outcome::kHang;

@@ -24,7 +24,7 @@ std::optional<Wait> find_wait(const Evidence& evidence, const model::Fork& fork)
 bool is_explained(const Evidence& evidence, const model::Fork& fork);
 // Rewrites the finding lost-wakeup of a Python child, so that it names Python's functions and lines. Returns false if
 // these are not known. If find_wait() recognises the wait, the hang becomes proven. It becomes only likely if a signal
-// handler may end the wait.
+// handler may end the wait, even if this is only Python's own handler of Ctrl-C.
 bool rewrite_for_python(const Evidence& evidence, const model::Fork& fork, Finding& finding);
 
 }  // namespace forksight::python

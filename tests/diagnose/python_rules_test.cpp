@@ -351,7 +351,7 @@ TEST(PythonWaits, AreRecognisedByTheFunctionsOfTheChildAndTheLostThread) {
     const char* slug;
     Certainty certainty;
   };
-  for (const Pair& pair : {Pair{kResult, kWorker, "lost-wakeup", Certainty::kProven},
+  for (const Pair& pair : {Pair{kResult, kWorker, "lost-wakeup", Certainty::kLikely},
                            Pair{kImports, kImporting, "python-lock-orphaned", Certainty::kProven},
                            Pair{kGets, kFeeds, "lost-feeder-thread", Certainty::kLikely},
                            Pair{kResult, kFeeds, "lost-wakeup", Certainty::kLikely},
@@ -363,6 +363,14 @@ TEST(PythonWaits, AreRecognisedByTheFunctionsOfTheChildAndTheLostThread) {
     EXPECT_EQ(findings[0].summary.find("child 2000 (python3 -m app) hangs at a.py:7 in "), 0U) << findings[0].summary;
     EXPECT_EQ(findings[0].stack.frames.back().function, "ask");
   }
+}
+
+// Ctrl-C ends the wait for a result by an exception, and the program may go on then.
+TEST(PythonWaits, ForAResultAreProvenOnlyIfCtrlCDoesNotEndThem) {
+  model::Model model = dead_with_python_stacks(kResult, kWorker);
+  EXPECT_EQ(diagnose(model).at(0).harm, Certainty::kLikely);
+  model.processes[1].liveness = model::Liveness::kDead;
+  EXPECT_EQ(diagnose(model).at(0).harm, Certainty::kProven);
 }
 
 // A program that calls os.fork() itself has no start method to change.
