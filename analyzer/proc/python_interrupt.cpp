@@ -47,6 +47,14 @@ bool is_number(const ReadMemory& read, std::uint64_t object) {
   return std::ranges::any_of(kHeads, [&](std::uint64_t words) { return is_of_type(read, object, words, "int"); });
 }
 
+// The entry of a signal is None if C code had installed a handler before the
+// interpreter began. faulthandler is such code.
+bool is_of_script(const ReadMemory& read, std::uint64_t object) {
+  const bool is_none =
+      std::ranges::any_of(kHeads, [&](std::uint64_t words) { return is_of_type(read, object, words, "NoneType"); });
+  return object != 0 && !is_none && !is_number(read, object);
+}
+
 // A PyCFunctionObject has its head and then a pointer to its PyMethodDef, which begins with the name.
 bool is_default_handler(const ReadMemory& read, std::uint64_t object) {
   return std::ranges::any_of(kHeads, [&](std::uint64_t words) {
@@ -78,15 +86,17 @@ bool is_interpreter(std::string_view path) {
 
 }  // namespace
 
-std::optional<bool> find_default_interrupt(std::span<const std::uint64_t> words, const ReadMemory& read) {
+std::optional<PythonHandlers> find_python_handlers(std::span<const std::uint64_t> words, const ReadMemory& read) {
   for (std::size_t at = 0; at + kTableWords <= words.size(); ++at) {
     const auto table = words.subspan(at, kTableWords);
-    if (is_table(table, read)) return is_default_handler(read, function_at(table, SIGINT));
+    if (!is_table(table, read)) continue;
+    return PythonHandlers{is_default_handler(read, function_at(table, SIGINT)),
+                          is_of_script(read, function_at(table, SIGABRT))};
   }
   return std::nullopt;
 }
 
-std::optional<bool> has_default_interrupt(std::int32_t tid) {
+std::optional<PythonHandlers> read_python_handlers(std::int32_t tid) {
   const std::vector<Mapping> mappings = read_mappings(tid);
   const ProcessMemory memory(tid);
   const ReadMemory read = [&](std::uint64_t address, std::span<std::byte> out) { return memory.read(address, out); };
@@ -103,7 +113,7 @@ std::optional<bool> has_default_interrupt(std::int32_t tid) {
     left -= size;
     std::vector<std::uint64_t> words(size / sizeof(std::uint64_t));
     if (!read(mapping.start, std::as_writable_bytes(std::span(words)))) continue;
-    if (const auto found = find_default_interrupt(words, read)) return found;
+    if (const auto found = find_python_handlers(words, read)) return found;
   }
   return std::nullopt;
 }

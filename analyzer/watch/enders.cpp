@@ -399,7 +399,7 @@ class Search {
   void fill(Waiter& waiter, Plan& plan) {
     model::Wait& wait = waiter.wait;
     wait.are_enders_known = true;
-    wait.woken_by |= find_caught(waiter.thread.status, has_libc(waiter));
+    wait.woken_by |= find_caught(waiter.thread.status, has_libc(waiter), handlers_of(waiter).handles_abort);
     if (waiter.thread.ended() || wait.kind == model::WaitKind::kRunning) return;
     add_hold(waiter);
     std::set<std::tuple<std::int32_t, std::int32_t, std::int32_t>> known;
@@ -464,15 +464,22 @@ class Search {
            (wait.kind == model::WaitKind::kFutex && wait.use != model::FutexUse::kUnknown);
   }
 
+  // Returns what is known of the handlers of a Python program. For another program, returns that it has none of them.
+  proc::PythonHandlers handlers_of(const Waiter& waiter) {
+    const std::uint64_t of_interest = 1ULL << (SIGINT - 1) | 1ULL << (SIGABRT - 1);
+    if ((waiter.thread.status.caught & of_interest) == 0) return {};
+    const auto [known, is_new] = python_handlers_.try_emplace(waiter.pid);
+    if (is_new && is_python_program(proc::read_exe(waiter.pid)))
+      known->second = proc::read_python_handlers(waiter.thread.tid).value_or(proc::PythonHandlers{true, false});
+    return known->second;
+  }
+
   template <class Add>
   void add_handlers(const Waiter& waiter, const Add& add) {
     if (goes_on_after_handlers(waiter.wait) || waiter.thread.status.state == 'D') return;
-    std::uint64_t caught = find_caught(waiter.thread.status, has_libc(waiter));
-    const std::uint64_t interrupt = 1ULL << (SIGINT - 1);
-    if ((caught & interrupt) != 0 && is_python_program(proc::read_exe(waiter.pid)) &&
-        interrupts_.try_emplace(waiter.pid, proc::has_default_interrupt(waiter.thread.tid).value_or(true))
-            .first->second)
-      caught &= ~interrupt;
+    const proc::PythonHandlers handlers = handlers_of(waiter);
+    std::uint64_t caught = find_caught(waiter.thread.status, has_libc(waiter), handlers.handles_abort);
+    if (handlers.has_default_interrupt) caught &= ~(1ULL << (SIGINT - 1));
     if (caught != 0) add(of_words(model::EnderKind::kSignal, "a handler of " + name_signals(caught)));
   }
 
@@ -547,7 +554,7 @@ class Search {
   std::map<std::int32_t, bool> have_written_;                     // whether each ender may have written to a descriptor
   std::map<std::int32_t, bool> threaded_;                         // whether the process has more than one thread
   std::map<std::pair<std::int32_t, std::int32_t>, char> states_;  // states of threads that are enders, by pid and tid
-  std::map<std::int32_t, bool> interrupts_;                       // whether SIGINT has Python's own handler, by process
+  std::map<std::int32_t, proc::PythonHandlers> python_handlers_;  // by process
   std::map<std::pair<std::int32_t, std::int32_t>, proc::Object> objects_;  // by thread and descriptor
   std::map<std::uint64_t, std::optional<proc::Peer>> peers_;               // by the inode of the socket
   std::size_t polled_left_ = kMostPolledOfAll;

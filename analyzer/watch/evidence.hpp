@@ -49,6 +49,7 @@ struct ProcessEvidence {
   std::uint64_t own_signals = 0;                    // signals that the shim handles; their handlers wake nobody
   bool has_libc = true;                             // the process has glibc, which keeps signals 32 and 33 for itself
   bool has_python_interrupt = false;                // the handler of SIGINT is Python's own one, for Ctrl-C
+  bool has_python_abort_handler = false;            // a Python script has a handler of SIGABRT
   std::uint64_t timed_signals = 0;                  // signals that arrive without a sender; bit 0 is signal 1
   std::uint64_t timer_signals = 0;                  // the signals of its POSIX timers, with or without a handler
   bool is_frozen = false;                           // its control group is frozen

@@ -39,6 +39,15 @@ constexpr std::chrono::seconds kLongestRest{2};  // the longest time between two
 // 1/kProofShare of the time.
 constexpr int kProofShare = 100;
 
+// Notes which handlers a Python program has. The tree keeps the program that the process had when forksight found the
+// process. The process, for example a shell, may have called exec since.
+void read_python_handlers(std::int32_t pid, std::int32_t tid, ProcessEvidence& evidence) {
+  if (!is_python_program(proc::read_exe(pid))) return;
+  const auto handlers = proc::read_python_handlers(tid).value_or(proc::PythonHandlers{true, false});
+  evidence.has_python_interrupt = handlers.has_default_interrupt;
+  evidence.has_python_abort_handler = handlers.handles_abort;
+}
+
 // True if a process of clone(CLONE_VM) may use the memory of this process, and so its locks.
 bool has_other_users(std::int32_t pid, std::int32_t tid) {
   std::vector<std::int32_t> sharers;
@@ -270,9 +279,7 @@ bool Supervisor::may_be_timed_out(std::int32_t pid, const std::vector<proc::Thre
   evidence.second.threads = threads;
   evidence.timer_signals = find_timer_signals(lives->tid);
   evidence.has_libc = proc::has_libc(FutexLookup(pid).mappings(lives->tid));
-  if (is_python_program(proc::read_exe(pid))) {
-    evidence.has_python_interrupt = proc::has_default_interrupt(lives->tid).value_or(true);
-  }
+  read_python_handlers(pid, lives->tid, evidence);
   const std::uint64_t handlers = find_handlers(evidence).ways_out;
   if (handlers == 0) return false;
   if (others_go_on) return true;
@@ -301,11 +308,7 @@ ProcessEvidence Supervisor::read_evidence(const Watched& watched, proc::MemorySh
     evidence.timed_signals = find_timed_signals(pid, thread.tid, thread.status.caught & ~reserved, tables_);
     break;
   }
-  // The tree keeps the program that the process had when forksight found the process. The process, for example a shell,
-  // may have called exec since.
-  if (is_python_program(proc::read_exe(pid))) {
-    evidence.has_python_interrupt = proc::has_default_interrupt(watched.last.threads.back().tid).value_or(true);
-  }
+  read_python_handlers(pid, watched.last.threads.back().tid, evidence);
   evidence.is_frozen = freezers.is_frozen(pid);
   const std::vector<std::int32_t> others = find_other_users(pid, evidence.sharers);
   for (const proc::ThreadSample& thread : watched.last.threads) {

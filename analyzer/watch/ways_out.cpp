@@ -23,9 +23,11 @@ constexpr std::uint64_t kFaults = bit_of_signal(SIGSEGV) | bit_of_signal(SIGBUS)
 
 // Returns the signals whose handlers let no thread go on, because a sleeping thread does not cause them. SIGABRT is one
 // of them if the program also handles SIGSEGV: then the handler is one for crashes, such as Python's faulthandler, and
-// ends the process. A handler of SIGABRT alone may belong to a watchdog.
-std::uint64_t faults_among(std::uint64_t caught) {
-  return kFaults | ((caught & bit_of_signal(SIGSEGV)) != 0 ? bit_of_signal(SIGABRT) : 0);
+// ends the process. A handler of SIGABRT alone may belong to a watchdog, and so may a handler that a Python script has
+// (`is_of_script`).
+std::uint64_t faults_among(std::uint64_t caught, bool is_of_script) {
+  const bool is_for_crashes = (caught & bit_of_signal(SIGSEGV)) != 0 && !is_of_script;
+  return kFaults | (is_for_crashes ? bit_of_signal(SIGABRT) : 0);
 }
 
 // Finds the control group that somebody froze: the group of this path, or the nearest group above it. "": there is no
@@ -42,8 +44,9 @@ std::string find_frozen_group(const std::string& root, std::string_view path, co
 
 }  // namespace
 
-std::uint64_t find_caught(const proc::Status& status, bool has_libc) {
-  return status.caught & ~status.blocked & ~faults_among(status.caught) & ~(has_libc ? kReservedSignals : 0);
+std::uint64_t find_caught(const proc::Status& status, bool has_libc, bool has_python_abort_handler) {
+  return status.caught & ~status.blocked & ~faults_among(status.caught, has_python_abort_handler) &
+         ~(has_libc ? kReservedSignals : 0);
 }
 
 Handlers find_handlers(const ProcessEvidence& evidence) {
@@ -52,7 +55,8 @@ Handlers find_handlers(const ProcessEvidence& evidence) {
   for (const proc::ThreadSample& thread : evidence.second.threads) {
     const std::uint64_t caught = thread.status.caught;
     // A timer may send any signal, also one that otherwise only a fault causes.
-    const std::uint64_t never_come = (reserved | faults_among(caught)) & ~evidence.timer_signals;
+    const std::uint64_t faults = faults_among(caught, evidence.has_python_abort_handler);
+    const std::uint64_t never_come = (reserved | faults) & ~evidence.timer_signals;
     if (!thread.ended()) handlers.ways_out |= caught & ~thread.status.blocked & ~evidence.own_signals & ~never_come;
   }
   const bool has_ctrl_c = evidence.has_python_interrupt && (handlers.ways_out & bit_of_signal(SIGINT)) != 0;

@@ -29,7 +29,8 @@ struct Handlers {
 
 // Returns the signals for which this thread would run a handler. Leaves out faults, because they do not end a wait. If
 // the process has glibc mapped (`has_libc`), also leaves out signals 32 and 33, which glibc keeps for itself.
-std::uint64_t find_caught(const proc::Status& status, bool has_libc);
+// `has_python_abort_handler`: the process is a Python script that has a handler of SIGABRT.
+std::uint64_t find_caught(const proc::Status& status, bool has_libc, bool has_python_abort_handler);
 
 // Finds the handlers that some thread of the process would run. Leaves out: signals that every living thread blocks;
 // faults, which a sleeping thread cannot cause (Rust and the JVM have handlers for them); the signals that glibc keeps

@@ -33,7 +33,11 @@ struct Interpreter {
   void set(int signal, std::uint64_t function) { words[kBefore + 2 * static_cast<std::size_t>(signal) + 1] = function; }
 
   std::optional<bool> find() const {
-    return find_default_interrupt(words, [&](std::uint64_t address, std::span<std::byte> out) {
+    const auto handlers = find_handlers();
+    return handlers ? std::optional(handlers->has_default_interrupt) : std::nullopt;
+  }
+  std::optional<PythonHandlers> find_handlers() const {
+    return find_python_handlers(words, [&](std::uint64_t address, std::span<std::byte> out) {
       if (const auto text = texts.find(address); text != texts.end() && out.size() == text->second.size() + 1) {
         std::memcpy(out.data(), text->second.c_str(), out.size());
         return true;
@@ -108,7 +112,19 @@ TEST(PythonInterrupt, SaysNothingWithoutATable) {
   Interpreter not_a_number;
   not_a_number.texts[kNumberTypeName] = "str";
   EXPECT_EQ(not_a_number.find(), std::nullopt);
-  EXPECT_EQ(find_default_interrupt({}, [](auto, auto) { return false; }), std::nullopt);
+  EXPECT_FALSE(find_python_handlers({}, [](auto, auto) { return false; }));
+}
+
+// The kernel's handler of SIGABRT may be the one of faulthandler or one of the script.
+TEST(PythonHandlers, KnowAHandlerOfSigabrt) {
+  Interpreter one;
+  EXPECT_FALSE(one.find_handlers()->handles_abort);
+  one.set(SIGABRT, kHandler);
+  EXPECT_TRUE(one.find_handlers()->handles_abort);
+  one.texts[kTypeName] = "function";
+  EXPECT_TRUE(one.find_handlers()->handles_abort);
+  one.texts[kTypeName] = "NoneType";
+  EXPECT_FALSE(one.find_handlers()->handles_abort) << "faulthandler was on before the interpreter began";
 }
 
 }  // namespace

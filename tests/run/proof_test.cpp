@@ -143,6 +143,13 @@ TEST(Proof, PythonsInterruptIsNoWayOut) {
   EXPECT_TRUE(prove(evidence).handler_could) << "Python's own handler of SIGINT still prevents a proof";
 }
 
+TEST(Proof, AHandlerOfSigabrtThatAPythonScriptHasIsAWayOut) {
+  auto evidence = catching(bit_of(SIGABRT) | bit_of(SIGSEGV));
+  EXPECT_EQ(prove(evidence).handlers, 0U) << "Python's faulthandler";
+  evidence.has_python_abort_handler = true;
+  EXPECT_EQ(prove(evidence).handlers, bit_of(SIGABRT));
+}
+
 TEST(Proof, WithoutLibcAllSignalsCount) {
   auto evidence = catching(0);
   EXPECT_FALSE(prove(evidence).handler_could);

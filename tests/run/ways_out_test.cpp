@@ -26,11 +26,12 @@ TEST(WaysOut, FindsTheFilesOfTheFreezer) {
 TEST(WaysOut, AHandlerOfSigabrtCountsUnlessTheProgramHandlesCrashes) {
   proc::Status status;
   status.caught = signal_bit(SIGABRT);
-  EXPECT_EQ(find_caught(status, true), signal_bit(SIGABRT)) << "a watchdog may send it";
+  EXPECT_EQ(find_caught(status, true, false), signal_bit(SIGABRT)) << "a watchdog may send it";
   status.caught |= signal_bit(SIGSEGV) | signal_bit(SIGBUS);
-  EXPECT_EQ(find_caught(status, true), 0U) << "Python's faulthandler, for example";
+  EXPECT_EQ(find_caught(status, true, false), 0U) << "Python's faulthandler, for example";
+  EXPECT_EQ(find_caught(status, true, true), signal_bit(SIGABRT)) << "a script has a handler, as gunicorn does";
   status.caught |= signal_bit(SIGTERM);
-  EXPECT_EQ(find_caught(status, true), signal_bit(SIGTERM));
+  EXPECT_EQ(find_caught(status, true, false), signal_bit(SIGTERM));
 }
 
 TEST(WaysOut, NamesSignals) {
