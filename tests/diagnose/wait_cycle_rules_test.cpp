@@ -616,6 +616,10 @@ TEST(LostTask, IsReportedIfAllWorkersWaitForTasksAndAThreadForAResult) {
   const Finding doubtful = only_finding(model);
   EXPECT_EQ(doubtful.cause, Certainty::kPossible);
   EXPECT_NE(doubtful.summary.find("perhaps the worker that had the task has ended"), std::string::npos);
+  // The task itself waits for an item of a queue. So the worker has this task.
+  model.processes[1].waits[0].stack = python_lines(
+      {{"recv_bytes", "connection.py"}, {"get", "queues.py"}, {"work", "app.py"}, {"worker", "pool.py"}});
+  EXPECT_EQ(only_finding(model).rule, "pipe-deadlock");
   // A worker that works on a task has this task, so no task is lost.
   model.processes[1].waits[0].stack = python_lines({{"read", "connection.py"}, {"worker", "pool.py"}});
   EXPECT_EQ(only_finding(model).rule, "pipe-deadlock");

@@ -38,10 +38,24 @@ bool is_worker(const model::Process& process) {
                              [](const model::Wait& wait) { return is_in(wait.stack, kPool, {"worker"}); });
 }
 
+bool is_at(const model::Frame& frame, std::string_view file, std::string_view function) {
+  return frame.python && frame.file.ends_with(file) && frame.function == function;
+}
+
+// True if the function of the worker itself waits for the next task. If a function of the program is in between, the
+// worker has a task, and the task waits for a queue of its own.
+bool takes_task(const model::Wait& wait) {
+  const model::Frame* inner = nullptr;
+  for (const model::Frame& frame : wait.stack.frames) {
+    if (!frame.python) continue;
+    if (is_at(frame, kPool, "worker")) return inner != nullptr && is_at(*inner, kQueues, "get");
+    inner = &frame;
+  }
+  return false;
+}
+
 bool waits_for_task(const model::Process& process) {
-  return std::ranges::any_of(process.waits, [](const model::Wait& wait) {
-    return wait.is_stuck && is_in(wait.stack, kPool, {"worker"}) && is_in(wait.stack, kQueues, {"get"});
-  });
+  return std::ranges::any_of(process.waits, [](const model::Wait& wait) { return wait.is_stuck && takes_task(wait); });
 }
 
 // `has_lost_worker`: a child of the process has ended. This child may have been the worker that had the task.
