@@ -357,7 +357,7 @@ bool is_made_of(const Cycle& cycle, const std::set<std::string_view>& vias) {
   return std::ranges::all_of(cycle, [&](const Link& link) { return vias.contains(link.waker->via); });
 }
 
-OtherFindings::OtherFindings(const Evidence& evidence) {
+OtherFindings::OtherFindings(const Evidence& evidence) : evidence_(evidence) {
   const model::Model& model = evidence.model();
   for (const model::HandlerRun& run : model.handler_runs) processes_.insert(run.process);
   for (const model::Touch& touch : model.touches) {
@@ -371,6 +371,12 @@ bool OtherFindings::explain(const Cycle& cycle, const std::vector<Finding>& find
     const bool hangs = finding.outcome == Outcome::kHang || finding.outcome == Outcome::kMayHang;
     if (finding.rule == "lost-task") {
       processes_.insert(finding.processes.begin(), finding.processes.end());
+    } else if (finding.rule == "queue-lock-abandoned") {
+      // These victims wait for the result of a task. attach_victims() adds all other victims later.
+      for (const Victim& victim : finding.victims) {
+        const auto ids = evidence_.processes_with_pid(victim.pid);
+        processes_.insert(ids.begin(), ids.end());
+      }
     } else if (finding.fork && hangs) {
       processes_.insert(finding.process);
     }

@@ -34,11 +34,12 @@ class OtherFindings {
 
   // True if another rule reports the cause of the ring. The cause may be a hazard of a fork: a process is in an atfork
   // handler, a thread is in a call on something that its fork broke, or one of `findings` explains one of the processes
-  // by its fork. Or the cause may be a task that was lost with its worker. `findings` may have grown since the last
-  // call.
+  // by its fork. Or the cause may be a task that was lost with its worker, or the lost lock of the queue of tasks.
+  // `findings` may have grown since the last call.
   bool explain(const Cycle& cycle, const std::vector<Finding>& findings);
 
  private:
+  const Evidence& evidence_;
   std::set<model::ProcessId> processes_;
   std::set<std::pair<model::ProcessId, std::int32_t>> threads_;
   std::size_t known_ = 0;  // the findings that `processes_` contains

@@ -625,6 +625,24 @@ TEST(LostTask, IsReportedIfAllWorkersWaitForTasksAndAThreadForAResult) {
   EXPECT_EQ(only_finding(model).rule, "pipe-deadlock");
 }
 
+// An idle worker was killed while it held the lock of the queue of tasks. No worker had a task.
+TEST(LostTask, IsNotReportedIfAllWorkersWaitForTheLockOfTheQueue) {
+  model::Model model = pool_without_a_task();
+  model.processes[0].has_reaped = true;
+  model::Wait lock =
+      shared_semaphore(200, {{100, 0, -1, "shared memory"}, {200, 0, -1, "shared memory"}}, model::SemaphoreUse::kUnknown);
+  lock.stack = python_lines({{"__enter__", "synchronize.py"}, {"get", "queues.py"}, {"worker", "pool.py"}});
+  model::Process reads = model.processes[1];
+  model.processes[1].waits = {lock};
+  const Finding found = only_finding(model);
+  EXPECT_EQ(found.rule, "queue-lock-abandoned");
+  EXPECT_EQ(found.cause, Certainty::kPossible);
+  // The other worker holds the lock and waits for a task.
+  reads.pid = 201;
+  model.processes.push_back(reads);
+  EXPECT_EQ(only_finding(model).rule, "lost-task");
+}
+
 // A rule about forks reports this hang, so the rules about rings report nothing.
 TEST(WaitCycles, AreSilentWhereAForkIsTheCause) {
   test::LockTrace scene({});

@@ -58,6 +58,13 @@ bool waits_for_task(const model::Process& process) {
   return std::ranges::any_of(process.waits, [](const model::Wait& wait) { return wait.is_stuck && takes_task(wait); });
 }
 
+bool waits_for_semaphore(const model::Process& process) {
+  return std::ranges::any_of(process.waits, [](const model::Wait& wait) {
+    return wait.is_stuck && takes_task(wait) && wait.kind == model::WaitKind::kFutex && wait.is_shared &&
+           wait.path.find("/sem.") != std::string::npos && wait.semaphore_use != model::SemaphoreUse::kLockHeld;
+  });
+}
+
 // `has_lost_worker`: a child of the process has ended. This child may have been the worker that had the task.
 Finding describe(const Evidence& evidence, model::ProcessId id, const model::Wait& wait,
                  const std::vector<model::ProcessId>& workers, bool has_lost_worker) {
@@ -120,8 +127,13 @@ void lost_task(const Evidence& evidence, FindingList& findings) {
     const std::vector<model::ProcessId>& workers = workers_of[{process.host, process.pid}];
     const bool are_idle =
         std::ranges::all_of(workers, [&](model::ProcessId other) { return waits_for_task(model.processes[other]); });
+    // One idle worker holds the lock of the queue and reads from the pipe, and the others wait for the lock. If none of
+    // them reads, an ended worker has taken the lock with it. The rule queue-lock-abandoned reports this.
+    const bool is_lock_lost = std::ranges::all_of(
+        workers, [&](model::ProcessId other) { return waits_for_semaphore(model.processes[other]); });
     const bool has_lost_worker = have_lost_child.contains({process.host, process.pid});
-    if (!workers.empty() && are_idle) findings.push_back(describe(evidence, id, *wait, workers, has_lost_worker));
+    if (!workers.empty() && are_idle && !is_lock_lost)
+      findings.push_back(describe(evidence, id, *wait, workers, has_lost_worker));
   }
 }
 

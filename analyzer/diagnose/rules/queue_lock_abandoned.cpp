@@ -52,6 +52,15 @@ std::unordered_set<model::ProcessId> find_idle_workers(const std::vector<Finding
   return idle;
 }
 
+// True if the wait is that of an idle worker of a multiprocessing.Pool for its next task, and `other` is the process
+// that made the pool. That process waits for the result of a task that no worker takes.
+bool is_for_pool_of(const model::Process& worker, const model::Wait& wait, const model::Process& other) {
+  const bool is_worker = std::ranges::any_of(wait.stack.frames, [](const model::Frame& frame) {
+    return frame.python && frame.function == "worker" && frame.file.ends_with("/multiprocessing/pool.py");
+  });
+  return is_worker && other.pid == worker.ppid && is_proven_dead(other);
+}
+
 bool waits_for_semaphore(const model::Process& process, const std::string& path) {
   return std::ranges::any_of(process.waits,
                              [&](const model::Wait& wait) { return is_semaphore(wait) && wait.path == path; });
@@ -143,6 +152,10 @@ void queue_lock_abandoned(const Evidence& evidence, FindingList& findings) {
       for (const model::ProcessId mapper : mappers) {
         const std::string other = describe_other_wait(model.processes[mapper], wait.path);
         if (other.empty()) continue;
+        if (is_for_pool_of(process, wait, model.processes[mapper])) {
+          finding.victims.push_back({model.processes[mapper].pid, "the result of a task"});
+          continue;
+        }
         add_sentence(finding, fmt::format("Process {} {}.", model.processes[mapper].pid, other));
         // This process has mapped the semaphore and waits for something else. Perhaps it should post the semaphore. So
         // it is not just a victim.
