@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::string_view kFutures = "/concurrent/futures/_base.py";
 constexpr std::string_view kExecutor = "/concurrent/futures/thread.py";
+constexpr std::string_view kProcessExecutor = "/concurrent/futures/process.py";
+constexpr std::string_view kLoop = "/asyncio/base_events.py";
 constexpr std::string_view kQueues = "/multiprocessing/queues.py";
 constexpr std::string_view kImport = "<frozen importlib._bootstrap>";
 constexpr std::size_t kMostNamed = 4;
@@ -27,6 +29,7 @@ bool is_in(const model::Stack& stack, std::string_view file, std::initializer_li
 }
 
 bool runs_executor(const model::Stack& stack) { return is_in(stack, kExecutor, {"_worker"}); }
+bool runs_loop(const model::Stack& stack) { return is_in(stack, kLoop, {"run_forever"}); }
 bool runs_feeder(const model::Stack& stack) { return is_in(stack, kQueues, {"_feed"}); }
 bool runs_import(const model::Stack& stack) {
   return is_in(stack, kImport, {"_load_unlocked", "_find_and_load_unlocked"});
@@ -69,6 +72,66 @@ std::string name_lost(const model::Model& model, const model::Fork& fork) {
   return more > 0 ? fmt::format("{}{}{} more", names, names.empty() ? "" : " and ", more) : names;
 }
 
+// True if the child waits in map() of a ThreadPoolExecutor. Only then does its stack show that an executor is to set
+// the result: any thread may set the result of another future.
+bool is_in_map(const model::Stack& stack) {
+  return is_in(stack, kFutures, {"result_iterator"}) && !is_in(stack, kProcessExecutor, {});
+}
+
+// Writes what is known of a wait for the result of a future. `worker`, `loop`: lost threads that may have been about to
+// set the result, of a ThreadPoolExecutor and of asyncio; one of them may be missing.
+void tell_future(const Evidence& evidence, const model::Fork& fork, const std::string& head,
+                 const std::optional<Wait>& worker, const std::optional<Wait>& loop, Finding& finding) {
+  const model::Process& child = evidence.process(*fork.child);
+  const bool is_certain = worker && is_in_map(*stack_of_child(evidence, fork));
+  const Wait& first = worker ? *worker : *loop;
+  const std::string parent = words::parent(evidence.process(fork.process));
+  const std::string forked = words::at(" at ", fork.stack);
+  // A signal handler may raise an exception, and so end the wait. Python's own handler of Ctrl-C does so.
+  finding.harm = no_signal_can_wake(child) ? Certainty::kProven : Certainty::kLikely;
+  finding.cause = is_certain ? Certainty::kLikely : Certainty::kPossible;
+  finding.outcome = Outcome::kHang;
+  finding.may_be_intended = false;
+  if (!is_certain && has_way_out(child)) set_may_be_intended(finding);
+  finding.culprit.name = worker ? "a lost worker of a ThreadPoolExecutor" : "a lost event loop of asyncio";
+  finding.culprit.holder = evidence.holder(*first.partner);
+  finding.culprit.holder->start_routine = worker ? "_worker" : start_function(*first.partner_at_fork);
+  finding.culprit.library.clear();
+  finding.culprit.stack = *first.partner_at_fork;
+  finding.culprit.is_at_fork = true;
+  if (is_certain) {
+    finding.summary =
+        fmt::format("{}: the worker of the ThreadPoolExecutor, thread {}, was left behind when {} forked{}", head,
+                    worker->partner->tid, parent, forked);
+    add_sentence(finding, fmt::format("It waits for the result of a task. The child has no worker that could run it: "
+                                      "at the fork{} {} had one, thread {}, which was not copied.",
+                                      forked, parent, worker->partner->tid));
+  } else {
+    std::string names;
+    if (worker) names = fmt::format("thread {}, a worker of a ThreadPoolExecutor", worker->partner->tid);
+    if (loop) {
+      names +=
+          fmt::format("{}thread {}, which runs an event loop of asyncio", worker ? ", or " : "", loop->partner->tid);
+    }
+    finding.summary = fmt::format("{}: perhaps {}, was to set the result, and was left behind when {} forked{}", head,
+                                  names, parent, forked);
+    add_sentence(finding, fmt::format("It waits for the result of a future, and no thread of the child sets it. At the "
+                                      "fork{} {} had {}; the child has no such thread. It is not known whether the "
+                                      "future has anything to do with that: any thread may set its result.",
+                                      forked, parent, names));
+  }
+  if (worker) {
+    add_sentence(finding, "The copied executor still counts its worker, so submit() starts no other.");
+    finding.fixes.push_back(
+        {"If the future belongs to a ThreadPoolExecutor, make the executor in the child, after the fork.", true});
+  }
+  if (loop) {
+    finding.fixes.push_back(
+        {"If the future comes from asyncio.run_coroutine_threadsafe(), start a thread with an event loop in the child, "
+         "after the fork."});
+  }
+}
+
 }  // namespace
 
 std::optional<Wait> find_wait(const Evidence& evidence, const model::Fork& fork) {
@@ -90,7 +153,7 @@ bool is_explained(const Evidence& evidence, const model::Fork& fork) {
 bool rewrite_for_python(const Evidence& evidence, const model::Fork& fork, Finding& finding) {
   const model::Stack* const stack = stack_of_child(evidence, fork);
   if (stack == nullptr) return false;
-  const auto wait = find_wait(evidence, fork);
+  const auto worker = find_wait(evidence, fork);
   const model::Process& child = evidence.process(*fork.child);
   const std::string called = operation(*stack);
   const std::string doing = called.empty() ? std::string() : " in " + called;
@@ -101,27 +164,10 @@ bool rewrite_for_python(const Evidence& evidence, const model::Fork& fork, Findi
   finding.chain.clear();
   add_sentence(finding, describe_liveness(child));
   finding.fixes.clear();
-  if (wait) {
-    // A signal handler may raise an exception, and so end the wait. Python's own handler of Ctrl-C does so.
-    finding.harm = no_signal_can_wake(child) ? Certainty::kProven : Certainty::kLikely;
-    // The stacks do not show which executor should deliver the result.
-    finding.cause = Certainty::kLikely;
-    finding.outcome = Outcome::kHang;
-    finding.may_be_intended = false;
-    finding.culprit.name = "a lost worker of a ThreadPoolExecutor";
-    finding.culprit.holder = evidence.holder(*wait->partner);
-    finding.culprit.holder->start_routine = "_worker";
-    finding.culprit.library.clear();
-    finding.culprit.stack = *wait->partner_at_fork;
-    finding.culprit.is_at_fork = true;
-    finding.summary =
-        fmt::format("{}: the worker of the ThreadPoolExecutor, thread {}, was left behind when {} forked{}", head,
-                    wait->partner->tid, parent, forked);
-    add_sentence(finding, fmt::format("It waits for the result of a task. The child has no worker that could run it: "
-                                      "at the fork{} {} had one, thread {}, which was not copied.",
-                                      forked, parent, wait->partner->tid));
-    add_sentence(finding, "The copied executor still counts its worker, so submit() starts no other.");
-    finding.fixes.push_back({"Make the executor in the child, after the fork.", true});
+  const bool is_for_future = is_proven_dead(child) && is_in(*stack, kFutures, {"result", "exception"});
+  const auto loop = is_for_future ? find_partner(evidence, fork, Need::kWorker, runs_loop) : std::nullopt;
+  if (worker || loop) {
+    tell_future(evidence, fork, head, worker, loop, finding);
   } else {
     finding.summary = fmt::format(
         "{}, which none of its threads will end, possibly because {} of its parent {} not copied by fork(){}", head,

@@ -1,6 +1,6 @@
 // Tells what a proven dead Python child waits for. The child's stack and the stacks of its lost threads together show
-// this. The reason is that functions of CPython's library form pairs. A thread in one function of a pair always ends
-// the wait of a thread in the other function.
+// this. The reason is that functions of CPython's library form pairs. A thread in one function of a pair ends the wait
+// of a thread in the other function. For the result of a future this is only a guess: any thread may set it.
 #pragma once
 
 #include <optional>

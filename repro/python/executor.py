@@ -6,7 +6,7 @@
 # Repaired:  the child makes an executor of its own.
 #
 # EXPECT-BARE: hang
-# EXPECT: lost-wakeup likely hang start=_worker victims=1
+# EXPECT: lost-wakeup likely/possible hang start=_worker victims=1
 # EXPECT-STACK: stack <module>@touch
 # EXPECT-STACK: fork <module>@fork
 # EXPECT-CORE: none

@@ -373,6 +373,39 @@ TEST(PythonWaits, ForAResultAreProvenOnlyIfCtrlCDoesNotEndThem) {
   EXPECT_EQ(diagnose(model).at(0).harm, Certainty::kProven);
 }
 
+// Any thread may set the result of a future. Only map() of an executor shows that a worker was to set it.
+TEST(PythonWaits, ForAResultArePossiblyDueToALostWorkerUnlessTheyAreInMap) {
+  const Finding other = diagnose(dead_with_python_stacks(kResult, kWorker)).at(0);
+  EXPECT_EQ(other.cause, Certainty::kPossible);
+  model::Model has_handler = dead_with_python_stacks(kResult, kWorker);
+  has_handler.processes[1].ways_out = {"a handler of SIGTERM"};
+  EXPECT_TRUE(diagnose(has_handler).empty()) << "the handler may set the result";
+  EXPECT_NE(other.summary.find(": perhaps thread 1001, a worker of a ThreadPoolExecutor, was to set the result"),
+            std::string::npos)
+      << other.summary;
+  constexpr std::string_view kMaps =
+      "  File \"/usr/lib/python3.11/threading.py\", line 320 in wait\n"
+      "  File \"/usr/lib/python3.11/concurrent/futures/_base.py\", line 451 in result\n"
+      "  File \"/usr/lib/python3.11/concurrent/futures/_base.py\", line 619 in result_iterator\n"
+      "  File \"/app/a.py\", line 7 in ask\n";
+  const Finding map = diagnose(dead_with_python_stacks(kMaps, kWorker)).at(0);
+  EXPECT_EQ(map.cause, Certainty::kLikely);
+  EXPECT_EQ(map.summary.find("perhaps"), std::string::npos) << map.summary;
+}
+
+// asyncio.run_coroutine_threadsafe() returns a future. The event loop in another thread sets its result.
+TEST(PythonWaits, ForAResultNameALostEventLoop) {
+  constexpr std::string_view kRunsLoop =
+      "  File \"/usr/lib/python3.11/selectors.py\", line 468 in select\n"
+      "  File \"/usr/lib/python3.11/asyncio/base_events.py\", line 1871 in _run_once\n"
+      "  File \"/usr/lib/python3.11/asyncio/base_events.py\", line 607 in run_forever\n";
+  const Finding found = diagnose(dead_with_python_stacks(kResult, kRunsLoop)).at(0);
+  EXPECT_EQ(found.rule, "lost-wakeup");
+  EXPECT_EQ(found.cause, Certainty::kPossible);
+  EXPECT_NE(found.summary.find(": perhaps thread 1001, which runs an event loop of asyncio"), std::string::npos)
+      << found.summary;
+}
+
 // A program that calls os.fork() itself has no start method to change.
 TEST(PythonWaits, AdviseToStartTheLostThreadInTheChild) {
   const auto is_about_thread = [](const Fix& fix) { return fix.text.find("start it again there") != std::string::npos; };

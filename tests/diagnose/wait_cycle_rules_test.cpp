@@ -617,8 +617,8 @@ TEST(LostTask, IsReportedIfAllWorkersWaitForTasksAndAThreadForAResult) {
   EXPECT_EQ(doubtful.cause, Certainty::kPossible);
   EXPECT_NE(doubtful.summary.find("perhaps the worker that had the task has ended"), std::string::npos);
   // The task itself waits for an item of a queue. So the worker has this task.
-  model.processes[1].waits[0].stack = python_lines(
-      {{"recv_bytes", "connection.py"}, {"get", "queues.py"}, {"work", "app.py"}, {"worker", "pool.py"}});
+  model.processes[1].waits[0].stack =
+      python_lines({{"recv_bytes", "connection.py"}, {"get", "queues.py"}, {"work", "app.py"}, {"worker", "pool.py"}});
   EXPECT_EQ(only_finding(model).rule, "pipe-deadlock");
   // A worker that works on a task has this task, so no task is lost.
   model.processes[1].waits[0].stack = python_lines({{"read", "connection.py"}, {"worker", "pool.py"}});
@@ -629,14 +629,16 @@ TEST(LostTask, IsReportedIfAllWorkersWaitForTasksAndAThreadForAResult) {
 TEST(LostTask, IsNotReportedIfAllWorkersWaitForTheLockOfTheQueue) {
   model::Model model = pool_without_a_task();
   model.processes[0].has_reaped = true;
-  model::Wait lock =
-      shared_semaphore(200, {{100, 0, -1, "shared memory"}, {200, 0, -1, "shared memory"}}, model::SemaphoreUse::kUnknown);
+  model::Wait lock = shared_semaphore(200, {{100, 0, -1, "shared memory"}, {200, 0, -1, "shared memory"}},
+                                      model::SemaphoreUse::kUnknown);
   lock.stack = python_lines({{"__enter__", "synchronize.py"}, {"get", "queues.py"}, {"worker", "pool.py"}});
   model::Process reads = model.processes[1];
   model.processes[1].waits = {lock};
   const Finding found = only_finding(model);
   EXPECT_EQ(found.rule, "queue-lock-abandoned");
   EXPECT_EQ(found.cause, Certainty::kPossible);
+  ASSERT_EQ(found.victims.size(), 1U) << "process 100 waits for the result";
+  EXPECT_EQ(found.victims.front().pid, 100);
   // The other worker holds the lock and waits for a task.
   reads.pid = 201;
   model.processes.push_back(reads);

@@ -37,7 +37,7 @@ TESTED = {
         (("self-held-lock", "self_held_lock", "repaired"),),
     "Keep running under `forksight run --cure=quiesce-libc=MS": (("libc-lock-in-flight", "call_that_ends", "--cure=quiesce-libc=20000"),),
     "Run it under `forksight run --cure=quiesce-libc=MS": (("libc-lock-in-flight", "call_that_ends", "--cure=quiesce-libc=20000"),),
-    "Make the executor in the child, after the fork.": (("lost-wakeup", "python.executor", "repaired"),),
+    "If the future belongs to a ThreadPoolExecutor, make the executor in the child, after the fork.": (("lost-wakeup", "python.executor", "repaired"),),
     "Start workers with multiprocessing.set_start_method": (("python-lock-orphaned", "python.start_methods", "forkserver"),
                                                             ("python-lock-orphaned", "python.start_methods", "spawn")),
     "Or fork before the first thread is started.": (("python-lock-orphaned", "python.start_methods", "before"),),
