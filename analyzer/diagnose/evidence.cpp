@@ -20,6 +20,8 @@ using model::Liveness;
 
 namespace {
 
+constexpr std::size_t kMostNamedProcesses = 8;  // the most processes that one sentence names
+
 std::string describe_waits(const model::Process& process) {
   const auto alive = std::ranges::count_if(process.waits, [](const auto& wait) { return !has_thread_ended(wait); });
   const bool all_futex = alive > 0 && std::ranges::all_of(process.waits, [](const auto& wait) {
@@ -33,10 +35,8 @@ std::string describe_waits(const model::Process& process) {
   return fmt::format("its only thread {}{} without a timeout", process.is_core ? "sleeps" : "has slept", where);
 }
 
-std::string thread_name(const model::Model& model, const model::Touch& touch) {
-  for (const model::Wait& wait : model.processes[touch.process].waits) {
-    if (wait.tid == touch.tid && !wait.name.empty()) return wait.name;
-  }
+std::string thread_name(const model::Model& model, const model::Touch& touch, const model::Wait* seen) {
+  if (seen != nullptr && !seen->name.empty()) return seen->name;
   // The first thread of a forked process has the name of the thread that forked.
   const model::Process& process = model.processes[touch.process];
   const model::Fork& fork = model.forks[touch.fork];
@@ -86,6 +86,7 @@ Evidence::Evidence(const model::Model& model)
       forks_by_child_(model.processes.size()) {
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     processes_by_pid_[model.processes[id].pid].push_back(id);
+    for (const model::Wait& wait : model.processes[id].waits) waits_.try_emplace({id, wait.tid}, &wait);
   }
   const auto saw = [&](model::ProcessId process, std::int32_t tid, std::uint64_t time_ns) {
     std::uint64_t& last = last_act_[{process, tid}];
@@ -231,9 +232,8 @@ bool Evidence::has_other_readers(const model::Touch& touch) const {
     if (one.by_forking_thread) return true;
     ++lost;
   }
-  const auto& waits = process(touch.process).waits;
-  const auto seen = std::ranges::find(waits, touch.tid, &model::Wait::tid);
-  return seen != waits.end() && seen->object == model_.locks[of_touch.lock].address && seen->readers > lost;
+  const model::Wait* const seen = find_wait(touch.process, touch.tid);
+  return seen != nullptr && seen->object == model_.locks[of_touch.lock].address && seen->readers > lost;
 }
 
 // True if the holder may be only a copy of the thread that took the lock. The first thread of a forked process is a
@@ -316,18 +316,17 @@ Finding Evidence::begin_finding(const char* slug, const model::Touch& touch) con
   finding.process = touch.process;
   finding.processes = {touch.process};
   finding.tid = touch.tid;
-  finding.thread_name = thread_name(model_, touch);
+  const model::Wait* const seen = find_wait(touch.process, touch.tid);
+  finding.thread_name = thread_name(model_, touch, seen);
   finding.stack = touch.stack;
-  const auto& waits = process(touch.process).waits;
-  const auto seen = std::ranges::find(waits, touch.tid, &model::Wait::tid);
   const bool is_open = !touch.returned && !touch.cured && touch.action == model::TouchAction::kNone;
   // If a call has not returned, the finding shows the place where its thread was seen. This place is inside of the
   // call. But if the call is a region, the finding shows the place where the region began, because the thread may be
   // deep in the region's own code.
   const auto is_of_python = [](const model::Frame& frame) { return frame.python; };
   const bool may_be_inside = touch.kind != model::TouchKind::kParallel ||
-                             (seen != waits.end() && std::ranges::any_of(seen->stack.frames, is_of_python));
-  if (is_open && may_be_inside && seen != waits.end() && seen->stack.known() && !seen->stack.cut)
+                             (seen != nullptr && std::ranges::any_of(seen->stack.frames, is_of_python));
+  if (is_open && may_be_inside && seen != nullptr && seen->stack.known() && !seen->stack.cut)
     finding.stack = seen->stack;
   finding.fork = fork_site(fork(touch));
   return finding;
@@ -383,12 +382,14 @@ std::string describe_outside_help(const model::Process& process) {
   }
   if (others.empty()) return {};
   if (others.size() == 1) return fmt::format(", unless a signal ends process {}", *others.begin());
-  return fmt::format(", unless a signal ends one of the processes that it waits for: {}", fmt::join(others, ", "));
+  const std::size_t named = std::min(others.size(), kMostNamedProcesses);
+  const auto end = std::next(others.begin(), static_cast<std::ptrdiff_t>(named));
+  const std::string more = named < others.size() ? fmt::format(" and {} more", others.size() - named) : std::string();
+  return fmt::format(", unless a signal ends one of the processes that it waits for: {}{}",
+                     fmt::join(others.begin(), end, ", "), more);
 }
 
-}  // namespace
-
-std::string describe_liveness(const model::Process& process) {
+std::string tell_liveness(const model::Process& process) {
   const std::string since = process.stuck_for_ms > 0 ? fmt::format("For {} ", words::duration(process.stuck_for_ms))
                             : process.is_core        ? "In the core, "
                                                      : "Seen from outside, ";
@@ -407,6 +408,19 @@ std::string describe_liveness(const model::Process& process) {
     default: break;
   }
   return {};
+}
+
+}  // namespace
+
+const std::string& Evidence::describe_liveness(const model::Process& process) const {
+  const auto [known, is_new] = liveness_.try_emplace(&process);
+  if (is_new) known->second = tell_liveness(process);
+  return known->second;
+}
+
+const model::Wait* Evidence::find_wait(model::ProcessId id, std::int32_t tid) const {
+  const auto found = waits_.find({id, tid});
+  return found == waits_.end() ? nullptr : found->second;
 }
 
 std::string describe_end(const model::Process& process) {

@@ -61,6 +61,12 @@ class Evidence {
   std::span<const model::ForkId> forks_that_made(model::ProcessId id) const { return forks_by_child_[id]; }
   std::span<const model::ProcessId> processes_with_pid(std::int32_t pid) const;
 
+  // Returns how the thread was seen to wait from outside; null if it was not seen.
+  const model::Wait* find_wait(model::ProcessId id, std::int32_t tid) const;
+  // Returns a sentence about what was seen of the process from outside; "" if nothing was seen. The process must belong
+  // to the model. A process may have as many findings as threads, so the sentence is made only once.
+  const std::string& describe_liveness(const model::Process& process) const;
+
   // Returns the outermost atfork handler in which the touching thread blocks. The finding about that handler then
   // reports the touch. Returns null in these cases: the thread is in no handler, or the call returned, was cured, has a
   // deadline, or was changed by --on-orphan.
@@ -93,6 +99,8 @@ class Evidence {
   using ThreadKey = std::pair<model::ProcessId, std::int32_t>;  // the number is the tid
   std::vector<bool> has_open_hazard_;                           // indexed by process
   std::vector<bool> is_in_handler_;                             // indexed by process
+  std::map<ThreadKey, const model::Wait*> waits_;
+  mutable std::unordered_map<const model::Process*, std::string> liveness_;  // the sentences made so far
   std::map<ThreadKey, std::uint64_t> last_act_;
   std::map<ThreadKey, std::uint64_t> last_open_;            // when the thread's last open hazard began
   std::map<ThreadKey, const model::HandlerRun*> handlers_;  // the outermost handler that the thread is in
@@ -120,8 +128,6 @@ bool has_ended(const model::Process& process);
 
 // Returns "hangs", or "hung" for a process that has ended.
 std::string_view hangs(const model::Process& process);
-// Returns a sentence about what was seen of the process from outside; "" if nothing was seen.
-std::string describe_liveness(const model::Process& process);
 // Returns how the process ended, such as "It was ended by signal 9 (SIGKILL).". Returns "" if the process has not
 // ended, or has exited with status 0.
 std::string describe_end(const model::Process& process);

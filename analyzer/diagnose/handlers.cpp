@@ -171,9 +171,9 @@ bool may_other_be_woken(const Evidence& evidence, const model::HandlerRun& run) 
   const model::HandlerWait* const wait = innermost_wait(run);
   if (wait == nullptr || !wait->owner || !has_way_out(process)) return false;
   const std::int32_t owner = evidence.model().threads[*wait->owner].tid;
-  const auto its_wait = std::ranges::find(process.waits, owner, &model::Wait::tid);
-  const bool is_bound = its_wait != process.waits.end() && its_wait->kind == model::WaitKind::kFutex &&
-                        its_wait->use != model::FutexUse::kUnknown;
+  const model::Wait* const its_wait = evidence.find_wait(run.process, owner);
+  const bool is_bound =
+      its_wait != nullptr && its_wait->kind == model::WaitKind::kFutex && its_wait->use != model::FutexUse::kUnknown;
   return owner != run.tid && !is_bound;
 }
 
@@ -210,8 +210,8 @@ Finding describe(const char* slug, const Evidence& evidence, const model::Handle
   finding.processes = {run.process};
   finding.tid = run.tid;
   if (run.thread) finding.thread_name = model.threads[*run.thread].name;
-  const auto seen = std::ranges::find(process.waits, run.tid, &model::Wait::tid);
-  if (finding.thread_name.empty() && seen != process.waits.end()) finding.thread_name = seen->name;
+  const model::Wait* const seen = evidence.find_wait(run.process, run.tid);
+  if (finding.thread_name.empty() && seen != nullptr) finding.thread_name = seen->name;
   finding.culprit.kind = CulpritKind::kHandler;
   finding.culprit.name = handler_name(model, run, false);
   finding.culprit.library = handlers.library;
@@ -228,7 +228,7 @@ Finding describe(const char* slug, const Evidence& evidence, const model::Handle
   finding.culprit.is_now = run.place == 0 && finding.culprit.stack.known();
   if (wait != nullptr) finding.stack = wait->stack;
   if (touch != nullptr) finding.stack = touch->stack;
-  if (seen != process.waits.end() && seen->stack.known() && !seen->stack.cut) finding.stack = seen->stack;
+  if (seen != nullptr && seen->stack.known() && !seen->stack.cut) finding.stack = seen->stack;
   if (run.fork) {
     finding.fork = evidence.fork_site(model.forks[*run.fork]);
   } else {
@@ -242,7 +242,7 @@ Finding describe(const char* slug, const Evidence& evidence, const model::Handle
                                     run.tid, evidence.name(run.process), words::at(" at ", fork_stack)));
   add_sentence(finding, order_sentence(model, run));
   if (!waits.empty()) add_sentence(finding, fmt::format("The handler {}.", waits));
-  add_sentence(finding, describe_liveness(process));
+  add_sentence(finding, evidence.describe_liveness(process));
   add_sentence(finding, describe_end(process));
   return finding;
 }

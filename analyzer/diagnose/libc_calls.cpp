@@ -94,8 +94,8 @@ std::optional<CallEnd> find_end(const Evidence& evidence, const model::Touch& to
   const model::Process& child = evidence.process(touch.process);
   // If a thread waits for a lock of libc, it waits in a futex. If the child waits for a pipe or in wait4, it hangs for
   // another reason.
-  const auto wait = std::ranges::find(child.waits, touch.tid, &model::Wait::tid);
-  if (wait != child.waits.end() && wait->kind != model::WaitKind::kFutex && is_proven_dead(child)) return std::nullopt;
+  const model::Wait* const wait = evidence.find_wait(touch.process, touch.tid);
+  if (wait != nullptr && wait->kind != model::WaitKind::kFutex && is_proven_dead(child)) return std::nullopt;
   if (is_proven_dead(child)) return CallEnd{*hang, Outcome::kHang};
   if (child.liveness == model::Liveness::kSpinning) return CallEnd{Certainty::kLikely, Outcome::kHang};
   // Nobody looked at the process from outside. So the call may only have been slow when the process was killed.
@@ -123,7 +123,7 @@ Finding describe(const Evidence& evidence, const char* slug, const model::Touch&
   add_sentence(finding,
                fmt::format("Thread {} of {} called {}(){}, which takes {}.", touch.tid, evidence.name(touch.process),
                            touch.call.function, where.empty() ? where : " at " + where, what(lost.lock)));
-  if (end.outcome == Outcome::kHang) add_sentence(finding, describe_liveness(child));
+  if (end.outcome == Outcome::kHang) add_sentence(finding, evidence.describe_liveness(child));
   if (is_inferred(evidence, touch, lost)) {
     add_sentence(finding,
                  fmt::format("{} of {} is inside of {}(){}, which takes the same lock. The thread is there now; "

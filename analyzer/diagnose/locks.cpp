@@ -276,7 +276,7 @@ void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orp
   const std::string where = words::place_with_function(touch.stack);
   add_sentence(finding, fmt::format("Thread {} of {} is {}{} {}.", touch.tid, evidence.name(touch.process),
                                     where.empty() ? where : fmt::format("at {}, ", where), verb, name));
-  if (end.outcome == Outcome::kHang) add_sentence(finding, describe_liveness(child));
+  if (end.outcome == Outcome::kHang) add_sentence(finding, evidence.describe_liveness(child));
   if (evidence.find_cause(touch) == Certainty::kPossible) {
     const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;
     add_sentence(finding, reason_for_doubt(orphan));

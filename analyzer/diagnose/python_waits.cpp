@@ -162,7 +162,7 @@ bool rewrite_for_python(const Evidence& evidence, const model::Fork& fork, Findi
   const std::string head =
       fmt::format("{} {}{}{}", process(evidence, *fork.child), hangs(child), words::at(" at ", *stack), doing);
   finding.chain.clear();
-  add_sentence(finding, describe_liveness(child));
+  add_sentence(finding, evidence.describe_liveness(child));
   finding.fixes.clear();
   const bool is_for_future = is_proven_dead(child) && is_in(*stack, kFutures, {"result", "exception"});
   const auto loop = is_for_future ? find_partner(evidence, fork, Need::kWorker, runs_loop) : std::nullopt;

@@ -536,7 +536,7 @@ void tell(const Evidence& evidence, const Cycle& cycle, Finding& finding) {
     add_sentence(finding,
                  "Other threads of the process go on, but none of them holds what the stuck threads wait for.");
   } else {
-    add_sentence(finding, describe_liveness(evidence.process(cycle.front().process)));
+    add_sentence(finding, evidence.describe_liveness(evidence.process(cycle.front().process)));
   }
 }
 

@@ -37,7 +37,7 @@ void abandoned_shared_lock(const Evidence& evidence, FindingList& findings) {
                    fmt::format("Thread {} of {} waits for {}.", wait.tid, evidence.name(id), cycles::object(wait)));
       add_sentence(finding, fmt::format("It is locked, and its memory names task {} as the owner: no such task exists.",
                                         wait.owner));
-      add_sentence(finding, describe_liveness(process));
+      add_sentence(finding, evidence.describe_liveness(process));
       finding.fixes.push_back(
           {"Make the mutex robust (pthread_mutexattr_setrobust()). The next thread that locks the mutex gets "
            "EOWNERDEAD, "

@@ -59,7 +59,7 @@ Finding describe(const Evidence& evidence, const model::Fork& fork) {
   }
   finding.culprit.name = stream != nullptr ? lock : "a lock inside of libc";
   finding.summary = fmt::format("{} {} in {}: {}", evidence.name(*fork.child), hangs(child), lock, cause);
-  add_sentence(finding, describe_liveness(child));
+  add_sentence(finding, evidence.describe_liveness(child));
   if (stream != nullptr) {
     add_sentence(finding, fmt::format("The futex that it sleeps in is {}, which {} of {} had locked.", lock,
                                       words::thread(model.threads[stream->thread]),

@@ -84,7 +84,7 @@ Finding describe(const Evidence& evidence, const Touches& touches, const model::
   if (is_stuck) {
     add_sentence(finding, fmt::format("Thread {} of {} called {}{} and has not come back.", touch.tid,
                                       evidence.name(touch.process), cuda::plain_name(touch), where));
-    add_sentence(finding, describe_liveness(child));
+    add_sentence(finding, evidence.describe_liveness(child));
   } else {
     add_sentence(finding,
                  fmt::format("Thread {} of {} called {}{}; the driver answered {}.", touch.tid,

@@ -446,7 +446,7 @@ Finding describe(const Evidence& evidence, const std::vector<model::ProcessId>& 
   const WaitPattern pattern = find_pattern(sleepers);
   finding.summary = summarise(evidence, bound, sleepers, *first, finding.outcome == Outcome::kHang, pattern);
   tell_all(evidence, sleepers, names_process, finding);
-  add_sentence(finding, describe_liveness(evidence.process(first->process)));
+  add_sentence(finding, evidence.describe_liveness(evidence.process(first->process)));
   if (sleepers.size() == 1) {
     const bool has_lost = has_lost_threads(evidence, first->process);
     add_sentence(finding,
@@ -491,7 +491,7 @@ void find_unarmed_timers(const Evidence& evidence, std::unordered_set<model::Pro
     add_sentence(finding, fmt::format("Thread {} of {} reads descriptor {}{}, a timerfd.", wait->tid, evidence.name(id),
                                       wait->fd, words::at(" at ", wait->stack)));
     add_sentence(finding, "The timer is not armed: it has no time at which it expires.");
-    add_sentence(finding, describe_liveness(process));
+    add_sentence(finding, evidence.describe_liveness(process));
     add_sentence(finding, describe_end(process));
     finding.fixes.push_back(
         {"Arm the timer with timerfd_settime() before the read. An it_value of zero disarms it: give at least 1 ns."});

@@ -65,7 +65,7 @@ Finding describe(const Evidence& evidence, const Share& share, const ShareUse& r
                    : fmt::format("At that instant {} was in a wait that it had begun after the fork. {} has the same "
                                  "{} open, and gets no events of it any more.",
                                  name, name, removed.target_kind));
-  add_sentence(finding, describe_liveness(owner));
+  add_sentence(finding, evidence.describe_liveness(owner));
   finding.fixes.push_back(
       {"Close the inherited epoll descriptor in the child and make a new one there; remove nothing from the old one.",
        true});

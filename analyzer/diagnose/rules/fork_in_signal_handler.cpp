@@ -45,7 +45,7 @@ Finding describe_untouched(const Evidence& evidence, const model::Fork& fork) {
       "{} {} in a futex that no task can wake: it was forked in a signal handler{}, on top of what the signal "
       "interrupted{}",
       evidence.name(*fork.child), hangs(child), words::at(" at ", fork.stack), words::at(" at ", interrupted));
-  add_sentence(finding, describe_liveness(child));
+  add_sentence(finding, evidence.describe_liveness(child));
   add_sentence(finding, fmt::format("It was forked{} within a signal handler, which had interrupted its thread{}.",
                                     words::at(" at ", fork.stack), words::at(" at ", interrupted)));
   add_sentence(

@@ -26,7 +26,7 @@ std::uint64_t crash_signal(const model::Process& process) {
 
 void tell(const Evidence& evidence, const model::Fork& fork, const model::Pool& pool, Finding& finding) {
   const model::Process& child = evidence.process(finding.process);
-  add_sentence(finding, describe_liveness(child));
+  add_sentence(finding, evidence.describe_liveness(child));
   add_sentence(finding,
                fmt::format("fork(){} was called by {} of {} inside of a parallel region: the child is one thread "
                            "of a team whose other threads were not copied.",

@@ -44,9 +44,9 @@ const model::Touch* find_wait(const Evidence& evidence, const model::Touch& exit
 
 // True if exit() itself waits, and not a handler. The only lock that exit() takes is the lock of its list of handlers.
 // exit() releases this lock while a handler runs.
-bool waits_for_list(const model::Process& child, const model::Touch& exit) {
-  const auto wait = std::ranges::find(child.waits, exit.tid, &model::Wait::tid);
-  if (wait == child.waits.end() || wait->kind != model::WaitKind::kFutex) return false;
+bool waits_for_list(const Evidence& evidence, const model::Touch& exit) {
+  const model::Wait* const wait = evidence.find_wait(exit.process, exit.tid);
+  if (wait == nullptr || wait->kind != model::WaitKind::kFutex) return false;
   const auto is_of_lock = [](const model::Frame& frame) {
     return frame.function == "futex_wait" || frame.function.find("lll_lock_wait") != std::string::npos;
   };
@@ -69,7 +69,7 @@ void tell_list(const Evidence& evidence, const model::Touch& touch, Finding& fin
   add_sentence(finding, fmt::format("Thread {} of {} called exit(){}, which waits for the lock of libc's list of exit "
                                     "handlers. No handler has been called yet, or the previous one has returned.",
                                     touch.tid, evidence.name(touch.process), words::at(" at ", touch.stack)));
-  add_sentence(finding, describe_liveness(evidence.process(touch.process)));
+  add_sentence(finding, evidence.describe_liveness(evidence.process(touch.process)));
   add_sentence(finding,
                "The lock is held while a handler is registered: by atexit(), and by the first use of a static or "
                "thread_local variable that has a destructor. fork() copied the locked lock into the child.");
@@ -94,7 +94,7 @@ void tell_handlers(const Evidence& evidence, const model::Touch& touch, const Ca
   if (wait != nullptr) {
     add_sentence(finding, fmt::format("An exit handler or static destructor waits{}.", words::at(" at ", wait->stack)));
   }
-  add_sentence(finding, describe_liveness(child));
+  add_sentence(finding, evidence.describe_liveness(child));
   add_sentence(
       finding,
       fmt::format(
@@ -111,7 +111,7 @@ void inherited_exit_handlers(const Evidence& evidence, FindingList& findings) {
     const auto end = find_end_of_exit(evidence, touch);
     if (!end) continue;
     const model::Process& child = evidence.process(touch.process);
-    const bool is_list = end->outcome == Outcome::kHang && waits_for_list(child, touch);
+    const bool is_list = end->outcome == Outcome::kHang && waits_for_list(evidence, touch);
     Finding finding = evidence.begin_finding("inherited-exit-handlers", touch);
     finding.harm = end->harm;
     finding.cause = Certainty::kLikely;

@@ -37,7 +37,7 @@ void tell(const Evidence& evidence, const model::Touch& touch, const locks::Orph
   add_sentence(finding, fmt::format("Thread {} of {} is {}waiting until {} is initialised.", touch.tid,
                                     evidence.name(touch.process), where.empty() ? where : fmt::format("at {}, ", where),
                                     words::lock(orphan.lock)));
-  if (end.outcome == Outcome::kHang) add_sentence(finding, describe_liveness(child));
+  if (end.outcome == Outcome::kHang) add_sentence(finding, evidence.describe_liveness(child));
   if (evidence.find_cause(touch) == Certainty::kPossible) {
     add_sentence(finding, locks::reason_for_doubt(orphan));
     add_sentence(finding, describe_end(child));

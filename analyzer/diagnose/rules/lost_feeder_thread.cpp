@@ -74,7 +74,7 @@ Finding describe(const Evidence& evidence, const Waiting& waiting, const model::
       "forked{}. What the child puts stays in the child's buffer",
       python::process(evidence, child), hangs(process), words::at(" at ", finding.stack),
       called.empty() ? called : " in " + called, wait.partner->tid, parent, forked);
-  add_sentence(finding, describe_liveness(process));
+  add_sentence(finding, evidence.describe_liveness(process));
   add_sentence(finding,
                fmt::format("A multiprocessing.Queue sends from a thread of its own. Process {} had one, thread {}, "
                            "at its fork{}; the child has the queue, and not the thread.",

@@ -43,7 +43,7 @@ void tell(const Evidence& evidence, const model::Touch& touch, const model::Pool
     add_sentence(finding, fmt::format("Thread {} of {} entered {}{} and has not come out: it waits for {}.", touch.tid,
                                       evidence.name(touch.process), openmp::size(touch), words::at(" at ", touch.stack),
                                       others));
-    add_sentence(finding, describe_liveness(child));
+    add_sentence(finding, evidence.describe_liveness(child));
   }
   const std::string workers = openmp::workers(pool) == 0 ? std::string("its size is not known")
                                                          : words::count(openmp::workers(pool), "worker", "workers");
@@ -150,7 +150,7 @@ Finding describe_unmade(const Evidence& evidence, const pools::UnexplainedWait& 
       fmt::format("{} {} in an OpenMP parallel region{}: its {} was lost in fork(){}, and {} did not notice{}",
                   evidence.name(wait.child), hangs(child), place.empty() ? place : " (" + place + ")",
                   pools::pool_name(pool), words::at(" at ", fork.stack), library, but);
-  add_sentence(finding, describe_liveness(child));
+  add_sentence(finding, evidence.describe_liveness(child));
   add_sentence(finding, pools::describe_lost_threads(evidence, wait));
   add_sentence(finding,
                fmt::format("The child's only thread sleeps in {} itself, which waits for these workers.", library));

@@ -90,7 +90,7 @@ Finding describe(const Evidence& evidence, model::ProcessId id, const model::Wai
     add_sentence(finding,
                  fmt::format("Process {}, a worker of the pool, waits for a task.", evidence.process(worker).pid));
   }
-  add_sentence(finding, describe_liveness(process));
+  add_sentence(finding, evidence.describe_liveness(process));
   add_sentence(finding,
                "A multiprocessing.Pool starts another worker in the place of one that has ended, and does not notice "
                "that the ended worker had a task.");

@@ -37,7 +37,7 @@ Finding describe(const Evidence& evidence, const pools::UnexplainedWait& wait, c
   finding.summary =
       fmt::format("{} {}{} waiting for its {}{}, which fork(){} did not copy{}", evidence.name(wait.child),
                   hangs(child), where, pools::pool_name(pool), made, words::at(" at ", fork.stack), but);
-  add_sentence(finding, describe_liveness(child));
+  add_sentence(finding, evidence.describe_liveness(child));
   add_sentence(finding, pools::describe_lost_threads(evidence, wait));
   add_sentence(finding,
                "The pool's queue was copied, its threads were not: nobody takes the work that the child submits.");

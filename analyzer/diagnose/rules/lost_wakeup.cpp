@@ -63,7 +63,7 @@ void tell_wait(const Evidence& evidence, const model::Touch& wait, Finding& find
                fmt::format("Thread {} of {} is {}in {}; it sleeps until the word {} is no longer {:#x}.", wait.tid,
                            evidence.name(wait.process), where.empty() ? where : fmt::format("at {}, ", where),
                            purpose.what, word, wait.value));
-  add_sentence(finding, describe_liveness(evidence.process(wait.process)));
+  add_sentence(finding, evidence.describe_liveness(evidence.process(wait.process)));
   if (!evidence.process(wait.process).waits.empty()) return;
   add_sentence(finding,
                "When it fell asleep it was the only thread of its process, the word was in memory of its own, and no "
@@ -145,7 +145,7 @@ Finding describe(const Evidence& evidence, const pools::UnexplainedWait& suspect
   if (suspect.wait != nullptr) {
     tell_wait(evidence, *suspect.wait, finding);
   } else {
-    add_sentence(finding, describe_liveness(child));
+    add_sentence(finding, evidence.describe_liveness(child));
   }
   add_sentence(finding, pools::describe_lost_threads(evidence, suspect));
   if (const std::size_t number = pools::count_pools(fork); number > 1) {

@@ -31,7 +31,7 @@ void mixed_openmp_runtimes(const Evidence& evidence, FindingList& findings) {
     add_sentence(finding,
                  fmt::format("Thread {} of {} entered {}{} and has not come out.", touch.tid,
                              evidence.name(touch.process), openmp::size(touch), words::at(" at ", touch.stack)));
-    add_sentence(finding, describe_liveness(evidence.process(touch.process)));
+    add_sentence(finding, evidence.describe_liveness(evidence.process(touch.process)));
     add_sentence(finding, fmt::format("Two OpenMP runtimes are loaded: {} ({}) and {} ({}).", lost,
                                       "does not notice a fork", rebuilt, "makes its pool anew in the child"));
     add_sentence(finding,

@@ -122,7 +122,7 @@ Finding describe(const Evidence& evidence, const Calls& touches, const Chosen& c
   const std::int32_t parent = evidence.process(fork.process).pid;
   add_sentence(finding, fmt::format("Thread {} of {} {}.", touch.tid, evidence.name(touch.process),
                                     what_came(evidence, chosen, where)));
-  if (chosen.call_result == CallResult::kHangs) add_sentence(finding, describe_liveness(child));
+  if (chosen.call_result == CallResult::kHangs) add_sentence(finding, evidence.describe_liveness(child));
   add_sentence(finding, describe_other_calls(touches, touch));
   add_sentence(finding, fmt::format("{}{} had initialised {} before this fork{}{}.",
                                     mpi.was_lost ? "An ancestor of process " : "Process ", parent, library, at_fork,

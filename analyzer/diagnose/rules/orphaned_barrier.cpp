@@ -85,7 +85,7 @@ void orphaned_barrier(const Evidence& evidence, FindingList& findings) {
                                       where.empty() ? where : fmt::format("at {}, ", where),
                                       touch.operation == SyncOperation::kDestroy ? "destroying" : "waiting at",
                                       words::lock(orphan->lock)));
-    if (end->outcome == Outcome::kHang) add_sentence(finding, describe_liveness(child));
+    if (end->outcome == Outcome::kHang) add_sentence(finding, evidence.describe_liveness(child));
     add_sentence(finding, fmt::format("At the fork {} of {} had arrived there and waited for the others.",
                                       locks::name_waiters(*orphan), words::parent(evidence.process(fork.process))));
     add_sentence(finding, fmt::format("fork(){} copied the count of arrivals, but only the thread that called fork.",

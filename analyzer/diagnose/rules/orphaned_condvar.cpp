@@ -101,7 +101,7 @@ void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orp
                              where.empty() ? where : fmt::format("at {}, ", where), verb_of(touch.operation), name));
   }
   if (end.outcome == Outcome::kHang || end.outcome == Outcome::kMayHang)
-    add_sentence(finding, describe_liveness(child));
+    add_sentence(finding, evidence.describe_liveness(child));
   add_sentence(finding, fmt::format("At the fork {} waited on it{}: {} of {}.",
                                     words::count(orphan.held.waiters, "thread", "threads"),
                                     words::at(" at ", orphan.held.acquired_at), locks::name_waiters(orphan),

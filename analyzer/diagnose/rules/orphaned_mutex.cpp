@@ -52,7 +52,7 @@ Finding tell_ended_holder(const Evidence& evidence, model::ProcessId id, const m
                fmt::format("Thread {} of {} waits for {}.", wait.tid, evidence.name(id), words::lock(orphan.lock)));
   add_sentence(finding,
                is_proven_dead(process)
-                   ? describe_liveness(process)
+                   ? evidence.describe_liveness(process)
                    : "Other threads of the process go on. This kind of mutex can be unlocked by its owner alone.");
   add_sentence(finding, fmt::format("It was taken{} by {}, which ended with it held; nobody can release it any more.",
                                     taken, words::thread(orphan.holder)));

@@ -101,7 +101,7 @@ void tell_chain(const Evidence& evidence, const model::Touch& touch, const locks
   const model::Fork& fork = evidence.fork(touch);
   add_sentence(finding,
                fmt::format("Thread {} of {} waits{}.", touch.tid, evidence.name(touch.process), tell_wait(touch)));
-  if (end.outcome == Outcome::kHang) add_sentence(finding, describe_liveness(evidence.process(touch.process)));
+  if (end.outcome == Outcome::kHang) add_sentence(finding, evidence.describe_liveness(evidence.process(touch.process)));
   if (is_holder_known(orphan, finding.cause)) {
     std::string doing;
     if (at_fork != nullptr) {
@@ -181,7 +181,7 @@ Finding describe_import(const Evidence& evidence, const model::Fork& fork, const
                                 python::process(evidence, child), hangs(evidence.process(child)),
                                 words::at(" at ", finding.stack), tell_holder(*wait.partner, wait.partner_at_fork),
                                 words::parent(evidence.process(fork.process)), words::at(" at ", fork.stack));
-  add_sentence(finding, describe_liveness(evidence.process(child)));
+  add_sentence(finding, evidence.describe_liveness(evidence.process(child)));
   add_sentence(finding, fmt::format("It waits until another thread has imported the module. At the fork{} {} of {} was "
                                     "importing it; the child does not have that thread.",
                                     words::at(" at ", fork.stack), words::thread(*wait.partner),

@@ -162,7 +162,7 @@ void queue_lock_abandoned(const Evidence& evidence, FindingList& findings) {
         if (!has_ended) finding.processes.push_back(mapper);
       }
       add_sentence(finding, explain(wait.semaphore_use));
-      add_sentence(finding, describe_liveness(process));
+      add_sentence(finding, evidence.describe_liveness(process));
       add_fixes(process, wait.semaphore_use, finding);
       for (const model::ProcessId one : finding.processes) listed.emplace(findings.size(), one);
       findings.push_back(std::move(finding));

@@ -13,13 +13,14 @@ namespace forksight::rules {
 
 void rwlock_recursive_read(const Evidence& evidence, FindingList& findings) {
   cycles::OtherFindings others(evidence);
+  const rwlocks::WaitingReaders readers(evidence.model());
   for (const cycles::Cycle& cycle : evidence.cycles()) {
     if (cycle.size() != 1 || !cycles::has_via(cycle, "rwlock") || others.explain(cycle, findings)) continue;
     const model::Wait& writer = *cycle.front().wait;
     if (writer.use != model::FutexUse::kRwlockWrite || writer.owner != 0 || writer.readers == 0) continue;
     const model::ProcessId id = cycle.front().process;
     const model::Process& process = evidence.process(id);
-    const model::Wait* const reader = rwlocks::find_reader_behind(process, writer);
+    const model::Wait* const reader = readers.find_behind(id, writer);
     if (reader == nullptr || !writer.stack.known()) continue;
     Finding finding = Evidence::begin_finding("rwlock-recursive-read", id, *reader);
     cycles::set_certainty(evidence, cycle, finding);
@@ -39,7 +40,7 @@ void rwlock_recursive_read(const Evidence& evidence, FindingList& findings) {
                     second, words::at(" at ", writer.stack)));
     add_sentence(finding, fmt::format("The writer waits until {} given back.",
                                       words::count(writer.readers, "lock for reading is", "locks for reading are")));
-    add_sentence(finding, describe_liveness(process));
+    add_sentence(finding, evidence.describe_liveness(process));
     add_sentence(finding,
                  fmt::format("A rwlock does not record who its readers are. If {} is one of them, it waits "
                              "for itself, by way of the writer. Otherwise another reader does not unlock the lock.",

@@ -3,7 +3,10 @@
 // (living, ended or lost), it is certain that the writer is itself the reader. Otherwise it is not certain.
 #include <fmt/core.h>
 
-#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include "diagnose/ended_threads.hpp"
 #include "diagnose/rules.hpp"
@@ -14,33 +17,51 @@
 namespace forksight::rules {
 namespace {
 
-// Returns a thread that waits in pthread_join() for the end of thread `tid`; null if there is none. The joining thread
-// unlocks nothing before thread `tid` ends. So if thread `tid` waits for a reader, the joining thread is the first
-// suspect.
-const model::Wait* find_joiner(const model::Process& process, std::int32_t tid) {
-  const auto joins = [&](const model::Wait& wait) {
-    return std::ranges::any_of(wait.wakers,
-                               [&](const model::Waker& waker) { return waker.via == "join" && waker.tid == tid; });
-  };
-  const auto joiner = std::ranges::find_if(process.waits, joins);
-  return joiner == process.waits.end() ? nullptr : &*joiner;
-}
+// What the rule asks about the threads of the processes. A process may have thousands of waiting writers, so each wait
+// is visited only once.
+class Threads {
+ public:
+  explicit Threads(const model::Model& model) : living_(model.processes.size()) {
+    for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
+      for (const model::Wait& wait : model.processes[id].waits) {
+        if (!has_thread_ended(wait)) ++living_[id];
+        for (const model::Waker& waker : wait.wakers) {
+          if (waker.via == "join") joiners_.try_emplace({id, waker.tid}, &wait);
+        }
+      }
+    }
+  }
+
+  // Returns a thread that waits in pthread_join() for the end of thread `tid`; null if there is none. The joining
+  // thread unlocks nothing before thread `tid` ends. So if thread `tid` waits for a reader, the joining thread is the
+  // first suspect.
+  const model::Wait* find_joiner(model::ProcessId id, std::int32_t tid) const {
+    const auto found = joiners_.find({id, tid});
+    return found == joiners_.end() ? nullptr : found->second;
+  }
+  bool has_one(model::ProcessId id) const { return living_[id] == 1; }
+
+ private:
+  std::vector<std::size_t> living_;                                                  // indexed by process
+  std::map<std::pair<model::ProcessId, std::int32_t>, const model::Wait*> joiners_;  // by process and joined thread
+};
 
 }  // namespace
 
 void rwlock_upgrade(const Evidence& evidence, FindingList& findings) {
   cycles::OtherFindings others(evidence);
+  const rwlocks::WaitingReaders readers(evidence.model());
+  const Threads threads(evidence.model());
   for (const cycles::Cycle& cycle : evidence.cycles()) {
     if (cycle.size() != 1 || !cycles::has_via(cycle, "rwlock") || others.explain(cycle, findings)) continue;
     const model::Wait& wait = *cycle.front().wait;
     if (wait.use != model::FutexUse::kRwlockWrite || wait.owner != 0 || wait.readers == 0) continue;
-    if (rwlocks::find_reader_behind(evidence.process(cycle.front().process), wait) != nullptr) continue;
+    if (readers.find_behind(cycle.front().process, wait) != nullptr) continue;
     const model::Process& process = evidence.process(cycle.front().process);
     Finding finding = cycles::begin_finding("rwlock-upgrade", evidence, cycle);
     if (!process.never_had_other_threads) finding.cause = Certainty::kPossible;
-    const bool is_alone =
-        std::ranges::count_if(process.waits, [](const model::Wait& one) { return !has_thread_ended(one); }) == 1;
-    const model::Wait* const joiner = find_joiner(process, wait.tid);
+    const bool is_alone = threads.has_one(cycle.front().process);
+    const model::Wait* const joiner = threads.find_joiner(cycle.front().process, wait.tid);
     const std::string name = cycles::object(wait);
     const std::string writer = cycles::thread(evidence, cycle.front(), false);
     finding.summary =
@@ -62,7 +83,7 @@ void rwlock_upgrade(const Evidence& evidence, FindingList& findings) {
     if (joiner != nullptr)
       add_sentence(finding, fmt::format("Thread {} waits{} for the end of thread {}.", joiner->tid,
                                         words::at(" at ", joiner->stack), wait.tid));
-    add_sentence(finding, describe_liveness(process));
+    add_sentence(finding, evidence.describe_liveness(process));
     add_sentence(finding,
                  process.never_had_other_threads ? "The process never had another thread. So this thread is the "
                                                    "reader, and waits until it unlocks the rwlock itself."

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
 
 #include "diagnose/ended_threads.hpp"
@@ -33,10 +34,17 @@ bool waits_for_once(const model::Wait& wait) {
          std::any_of(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(user), is_once);
 }
 
+// True if the thread may be running a routine of pthread_once(). If its stack is not known, it may.
+bool may_be_in_routine(const model::Wait& wait) {
+  return !has_thread_ended(wait) && (!wait.stack.known() || find_routine(wait.stack));
+}
+
 // True if another thread may be running the routine for which this thread waits. There are two such cases. Another
 // thread of the process is in such a routine now, or the stack of the other thread is not known. Or the fork that made
-// the process left threads behind, and this fork ran no handlers or was not recorded.
-bool may_be_of_another(const Evidence& evidence, model::ProcessId id, const model::Wait& wait) {
+// the process left threads behind, and this fork ran no handlers or was not recorded. `in_routines`: how many threads
+// of the process may be running a routine.
+bool may_be_of_another(const Evidence& evidence, model::ProcessId id, const model::Wait& wait,
+                       std::ptrdiff_t in_routines) {
   const model::Model& model = evidence.model();
   bool is_bypassed = false;
   bool has_lost = false;
@@ -46,9 +54,7 @@ bool may_be_of_another(const Evidence& evidence, model::ProcessId id, const mode
     has_lost = has_lost || !fork.lost_threads.empty() || fork.unknown_threads > 0;
   }
   if (is_bypassed && has_lost) return true;
-  return std::ranges::any_of(model.processes[id].waits, [&](const model::Wait& other) {
-    return &other != &wait && !has_thread_ended(other) && (!other.stack.known() || find_routine(other.stack));
-  });
+  return in_routines > (may_be_in_routine(wait) ? 1 : 0);
 }
 
 // pthread_once() records no owner. forksight infers that a thread in pthread_once() waits for itself if the thread is
@@ -58,9 +64,11 @@ void find_once(const Evidence& evidence, FindingList& findings) {
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Process& process = model.processes[id];
     if (!is_proven_dead(process) || process.is_core) continue;
+    std::optional<std::ptrdiff_t> in_routines;
     for (const model::Wait& wait : process.waits) {
       const auto routine = waits_for_once(wait) ? find_routine(wait.stack) : std::nullopt;
-      if (!routine || may_be_of_another(evidence, id, wait)) continue;
+      if (routine && !in_routines) in_routines = std::ranges::count_if(process.waits, may_be_in_routine);
+      if (!routine || may_be_of_another(evidence, id, wait, *in_routines)) continue;
       model::Stack outer = wait.stack;
       outer.frames.erase(outer.frames.begin(), outer.frames.begin() + static_cast<std::ptrdiff_t>(*routine));
       Finding finding = Evidence::begin_finding("self-deadlock", id, wait);
@@ -77,7 +85,7 @@ void find_once(const Evidence& evidence, FindingList& findings) {
                       words::at(", which it entered at ", outer));
       add_sentence(finding, fmt::format("Thread {} of {} is {}in pthread_once(), until the routine has returned.",
                                         wait.tid, evidence.name(id), at.empty() ? at : at + ", "));
-      add_sentence(finding, describe_liveness(process));
+      add_sentence(finding, evidence.describe_liveness(process));
       add_sentence(finding,
                    fmt::format("The same thread is inside of a routine of pthread_once(){}. No other thread of the "
                                "process is inside of one.",

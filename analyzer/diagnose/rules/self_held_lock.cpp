@@ -79,7 +79,7 @@ void tell_touch(const Evidence& evidence, const Touch& touch, const locks::Orpha
                                       name, words::at(" at ", refused->stack)));
   }
   add_sentence(finding, fmt::format("{} locks {}{}, which is still locked from before the fork.", who, name, where));
-  if (end.outcome == Outcome::kHang) add_sentence(finding, describe_liveness(evidence.process(touch.process)));
+  if (end.outcome == Outcome::kHang) add_sentence(finding, evidence.describe_liveness(evidence.process(touch.process)));
 }
 
 void tell(const Evidence& evidence, const Touch& touch, const locks::Orphan& own, Finding& finding) {

@@ -56,7 +56,7 @@ Finding describe(const Evidence& evidence, const model::Fork& fork, const model:
   add_sentence(finding, fmt::format("{} {} pending in {}{}, and all its threads block {}.", names,
                                     is_one ? "has been" : "have been", evidence.name(*fork.child), since,
                                     is_one ? "it" : "them"));
-  add_sentence(finding, describe_liveness(child));
+  add_sentence(finding, evidence.describe_liveness(child));
   add_sentence(finding, fmt::format("It was forked{} from {}, where {} waits in sigwait() for {}.",
                                     words::at(" at ", fork.stack), words::parent(evidence.process(fork.process)),
                                     words::thread(thread), words::signals(taker.object)));

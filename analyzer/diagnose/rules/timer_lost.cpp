@@ -49,7 +49,7 @@ Finding describe(const Evidence& evidence, const model::Touch& touch, const mode
       evidence.name(touch.process), signals, words::at(" at ", touch.stack), parent, words::at(" at ", fork.stack));
   add_sentence(finding, fmt::format("Thread {} of {} waits{} for {} and nothing else, without a deadline.", touch.tid,
                                     evidence.name(touch.process), words::at(" at ", touch.stack), signals));
-  add_sentence(finding, describe_liveness(child));
+  add_sentence(finding, evidence.describe_liveness(child));
   add_sentence(finding, fmt::format("When {} called fork(){}, {}.", parent, words::at(" at ", fork.stack),
                                     describe_timer(timer)));
   add_sentence(finding,

@@ -160,7 +160,7 @@ Finding describe(const Evidence& evidence, const Suspended& suspended, const cyc
   if (ring.empty()) {
     add_sentence(finding, fmt::format("Process {} is {}{}, and has not exec'd.", child.pid, wait_words(wait),
                                       words::at(" at ", wait.stack)));
-    add_sentence(finding, describe_liveness(child));
+    add_sentence(finding, evidence.describe_liveness(child));
     add_sentence(finding,
                  fmt::format("The child has the memory of its parent, {}, which is in vfork() and waits for the child.",
                              parent));

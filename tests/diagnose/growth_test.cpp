@@ -1,0 +1,131 @@
+// Tests that the time of the rules grows linearly with the number of waits and findings. Each test compares the
+// processor time for a model with the time for a model that is four times as large. Linear time gives a ratio of about
+// 4, and quadratic time gives a ratio of about 16.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dead_process.hpp"
+#include "diagnose/diagnose.hpp"
+
+namespace forksight {
+namespace {
+
+constexpr std::size_t kSize = 1000;
+constexpr double kMostGrowth = 8;
+
+double processor_time() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+double time_of_rules(const model::Model& model) {
+  double least = 1e9;
+  for (int i = 0; i < 2; ++i) {
+    const double begin = processor_time();
+    std::vector<std::string> limits;
+    EXPECT_FALSE(diagnose(model, limits).empty());
+    EXPECT_TRUE(limits.empty());
+    least = std::min(least, processor_time() - begin);
+  }
+  return least;
+}
+
+void expect_linear(const std::function<model::Model(std::size_t)>& make) {
+  const double small = time_of_rules(make(kSize));
+  const double large = time_of_rules(make(4 * kSize));
+  EXPECT_LT(large / small, kMostGrowth) << small << " s and " << large << " s";
+}
+
+model::Wait stuck(std::size_t number, const std::string& top, std::vector<model::Waker> wakers) {
+  model::Wait wait;
+  wait.tid = static_cast<std::int32_t>(100 + number);
+  wait.name = "w";
+  wait.is_stuck = true;
+  wait.wakers_known = true;
+  wait.wakers = std::move(wakers);
+  for (const std::string& function : {top, "f" + std::to_string(number)}) {
+    model::Frame& frame = wait.stack.frames.emplace_back();
+    frame.function = function;
+    frame.module = "/opt/app";
+  }
+  return wait;
+}
+
+// A thread that waits for a lock that it holds itself.
+model::Wait waits_for_itself(std::size_t number, model::FutexUse use) {
+  const auto tid = static_cast<std::int32_t>(100 + number);
+  const bool is_mutex = use == model::FutexUse::kMutex;
+  model::Wait wait = stuck(number, "lock", {{100, is_mutex ? tid : 0, -1, is_mutex ? "mutex" : "rwlock"}});
+  wait.kind = model::WaitKind::kFutex;
+  wait.use = use;
+  wait.object = 0x1000 + 64 * number;
+  wait.mutex_type = is_mutex ? model::MutexType::kNormal : model::MutexType::kUnknown;
+  if (is_mutex) wait.owner = tid;
+  if (!is_mutex) wait.readers = 1;
+  return wait;
+}
+
+model::Model process_of(std::size_t threads, const std::function<model::Wait(std::size_t)>& make) {
+  std::vector<model::Wait> waits;
+  for (std::size_t number = 0; number < threads; ++number) waits.push_back(make(number));
+  return model_of({dead_process(100, std::move(waits))});
+}
+
+TEST(Growth, ThreadsOfOneProcessThatLockAMutexTwice) {
+  expect_linear([](std::size_t size) {
+    return process_of(size, [](std::size_t number) { return waits_for_itself(number, model::FutexUse::kMutex); });
+  });
+}
+
+TEST(Growth, ThreadsOfOneProcessThatWaitToWriteWhatTheyRead) {
+  expect_linear([](std::size_t size) {
+    return process_of(size, [](std::size_t number) { return waits_for_itself(number, model::FutexUse::kRwlockWrite); });
+  });
+}
+
+// Each of these threads is in a routine of pthread_once(), behind as many threads that are not.
+TEST(Growth, ThreadsOfOneProcessInRoutinesOfPthreadOnce) {
+  expect_linear([](std::size_t size) {
+    return process_of(size, [size](std::size_t number) {
+      model::Wait wait = waits_for_itself(number, model::FutexUse::kMutex);
+      if (3 * number < 2 * size) return wait;
+      wait.use = model::FutexUse::kUnknown;
+      wait.wakers.clear();
+      for (const char* const function : {"__pthread_once_slow", "inner", "__pthread_once_slow", "main"}) {
+        wait.stack.frames.emplace_back().function = function;
+      }
+      return wait;
+    });
+  });
+}
+
+// Each finding about the process names the processes whose end would end a wait of the process.
+TEST(Growth, FindingsAboutAProcessThatManyProcessesCouldWake) {
+  const auto make = [](std::size_t size) {
+    model::Model model =
+        process_of(size, [](std::size_t number) { return waits_for_itself(number, model::FutexUse::kMutex); });
+    model::Wait reader = stuck(size, "read", {});
+    reader.kind = model::WaitKind::kPipeRead;
+    for (std::size_t number = 0; number < size; ++number) {
+      reader.wakers.push_back({static_cast<std::int32_t>(1'000'000 + number), 0, 3, "pipe"});
+    }
+    model.processes[0].waits.push_back(std::move(reader));
+    return model;
+  };
+  expect_linear(make);
+  const std::vector<Finding> findings = diagnose(make(10));
+  ASSERT_FALSE(findings.empty());
+  EXPECT_NE(findings[0].chain.at(1).find("1000006, 1000007 and 2 more."), std::string::npos) << findings[0].chain[1];
+}
+
+}  // namespace
+}  // namespace forksight
