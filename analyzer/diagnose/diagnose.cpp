@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <set>
@@ -17,6 +18,7 @@
 #include "diagnose/rules.hpp"
 #include "diagnose/wait_cycles.hpp"
 #include "diagnose/words.hpp"
+#include "files/budgets.hpp"
 
 namespace forksight {
 
@@ -31,6 +33,11 @@ int severity(Outcome outcome) {
     case Outcome::kCured: return 4;
   }
   return 5;
+}
+
+// Findings with a lower place come first in the report.
+std::tuple<int, int, int> place_of(const Finding& finding) {
+  return {-static_cast<int>(finding.harm), severity(finding.outcome), -static_cast<int>(finding.cause)};
 }
 
 std::vector<Finding> merge_equal(std::vector<Finding> all) {
@@ -154,7 +161,22 @@ void attach_bound_processes(const model::Model& model, std::vector<Finding>& fin
   }
 }
 
-void attach_victims(const model::Model& model, std::vector<Finding>& findings) {
+// Returns for each process the finding that comes first in the report; null if no finding is about the process.
+std::vector<const Finding*> find_first_findings(const model::Model& model, const std::vector<Finding>& findings) {
+  std::vector<const Finding*> first(model.processes.size());
+  for (const Finding& finding : findings) {
+    if (finding.outcome == Outcome::kCured) continue;
+    for (const model::ProcessId id : finding.processes) {
+      if (first[id] == nullptr || place_of(finding) < place_of(*first[id])) first[id] = &finding;
+    }
+  }
+  return first;
+}
+
+// Adds the victims of each process to the findings about it. The first finding about a process lists all of its
+// victims. A process may have thousands of findings and of victims, so the other findings list only some of them, until
+// `bytes` are used up.
+void attach_victims(const model::Model& model, std::size_t bytes, std::vector<Finding>& findings) {
   std::map<model::ProcessId, std::vector<model::ProcessId>> by_root;
   const std::vector<std::optional<model::ProcessId>> roots = find_roots(model);
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
@@ -162,14 +184,27 @@ void attach_victims(const model::Model& model, std::vector<Finding>& findings) {
     const std::optional<model::ProcessId>& root = roots[id];
     if (root && *root != id) by_root[*root].push_back(id);
   }
+  if (by_root.empty()) return;
+  const std::vector<const Finding*> first = find_first_findings(model, findings);
   for (Finding& finding : findings) {
     if (finding.outcome == Outcome::kCured) continue;
-    std::unordered_set<model::ProcessId> seen;
+    std::size_t repeated = 0;
     for (const model::ProcessId about : finding.processes) {
-      for (const model::ProcessId victim : by_root[about]) {
-        if (!seen.insert(victim).second) continue;
-        finding.victims.push_back({model.processes[victim].pid, model.processes[victim].waits_via});
+      const auto victims = by_root.find(about);
+      if (victims == by_root.end()) continue;
+      std::size_t listed = 0;
+      for (const model::ProcessId id : victims->second) {
+        const model::Process& victim = model.processes[id];
+        if (first[about] != &finding) {
+          const std::size_t size = sizeof(Victim) + victim.waits_via.size();
+          if (repeated == files::kMaxListedVictims || size > bytes) break;
+          ++repeated;
+          bytes -= size;
+        }
+        finding.victims.push_back({victim.pid, victim.waits_via});
+        ++listed;
       }
+      finding.more_victims += victims->second.size() - listed;
     }
   }
 }
@@ -212,6 +247,7 @@ std::vector<Finding> diagnose(const model::Model& model, std::vector<std::string
     }
   }
   append_search_limits(evidence, limits);
+  const std::size_t bytes_left = list.bytes_left();
   std::vector<Finding> findings = list.take_merged();
   // A hang that may be intended is no finding. `forksight why` shows what the process waits for, and what could end the
   // wait.
@@ -219,16 +255,13 @@ std::vector<Finding> diagnose(const model::Model& model, std::vector<std::string
   lower_certainty_for_timers(model, findings);
   for (Finding& finding : findings) finding.fingerprint = fingerprint(model, finding);
   findings = merge_equal(std::move(findings));
-  attach_victims(model, findings);
+  attach_victims(model, bytes_left, findings);
   attach_bound_processes(model, findings);
   for (Finding& finding : findings) {
     std::stable_partition(finding.fixes.begin(), finding.fixes.end(), [](const Fix& fix) { return fix.verified; });
     add_advice(model, finding);
   }
-  std::ranges::stable_sort(findings, [](const Finding& one, const Finding& other) {
-    return std::tuple(-static_cast<int>(one.harm), severity(one.outcome), -static_cast<int>(one.cause)) <
-           std::tuple(-static_cast<int>(other.harm), severity(other.outcome), -static_cast<int>(other.cause));
-  });
+  std::ranges::stable_sort(findings, {}, place_of);
   return findings;
 }
 

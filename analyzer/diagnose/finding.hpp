@@ -100,8 +100,9 @@ struct Finding {
   std::optional<ForkSite> fork;
   std::vector<std::string> chain;  // from the symptom to the cause, one sentence each
   std::vector<Victim> victims;
-  std::vector<Fix> fixes;   // verified ones first
-  std::uint64_t count = 1;  // how many equal findings were merged into one, including this one
+  std::uint64_t more_victims = 0;  // how many further victims there are; another finding about the process lists them
+  std::vector<Fix> fixes;          // verified ones first
+  std::uint64_t count = 1;         // how many equal findings were merged into one, including this one
   // Only the wait suggests a hang, and something may still end the wait. An idle program looks the same.
   bool may_be_intended = false;
 };

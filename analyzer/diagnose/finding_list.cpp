@@ -13,13 +13,18 @@ namespace {
 
 using model::bytes_of;
 
+std::size_t victim_bytes(const std::vector<Victim>& victims) {
+  std::size_t bytes = victims.capacity() * sizeof(Victim);
+  for (const Victim& victim : victims) bytes += bytes_of(victim.via);
+  return bytes;
+}
+
 std::size_t bytes_of(const Finding& finding) {
   std::size_t bytes = sizeof finding + bytes_of(finding.rule) + bytes_of(finding.summary) +
                       bytes_of(finding.thread_name) + bytes_of(finding.stack) + bytes_of(finding.culprit.stack) +
                       bytes_of(finding.culprit.name) + bytes_of(finding.culprit.library) +
                       finding.chain.capacity() * sizeof(std::string) + finding.fixes.capacity() * sizeof(Fix) +
-                      finding.victims.capacity() * sizeof(Victim) +
-                      finding.processes.capacity() * sizeof(model::ProcessId);
+                      victim_bytes(finding.victims) + finding.processes.capacity() * sizeof(model::ProcessId);
   if (finding.culprit.holder) {
     const Holder& holder = *finding.culprit.holder;
     bytes += bytes_of(holder.name) + bytes_of(holder.library) + bytes_of(holder.start_routine) + bytes_of(holder.owner);
@@ -51,10 +56,11 @@ void drop_texts_and_stacks(Finding& finding) {
 
 }  // namespace
 
-void FindingList::begin_rule() {
-  const std::size_t left = files::kMaxFindingBytes - std::min(bytes_, files::kMaxFindingBytes);
-  most_ = bytes_ + left / 2;
+std::size_t FindingList::bytes_left() const {
+  return files::kMaxFindingBytes - std::min(bytes_, files::kMaxFindingBytes);
 }
+
+void FindingList::begin_rule() { most_ = bytes_ + bytes_left() / 2; }
 
 FindingList::Key FindingList::key_of(const Finding& finding) const {
   const bool has_timer = std::ranges::any_of(
@@ -91,6 +97,7 @@ void merge(Finding& finding, const Finding& more) {
   finding.count += more.count;
   finding.processes.insert(finding.processes.end(), more.processes.begin(), more.processes.end());
   finding.victims.insert(finding.victims.end(), more.victims.begin(), more.victims.end());
+  finding.more_victims += more.more_victims;
 }
 
 }  // namespace forksight

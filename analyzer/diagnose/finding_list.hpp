@@ -36,6 +36,9 @@ class FindingList {
   auto end() const { return all_.end(); }
   operator const std::vector<Finding>&() const { return all_; }
 
+  // Returns how much memory the findings may still take.
+  std::size_t bytes_left() const;
+
   // Returns the findings in the order in which they were added. Each finding that equals an earlier one is merged into
   // that one.
   std::vector<Finding> take_merged();

@@ -162,5 +162,8 @@ inline constexpr std::size_t kMaxPossibleWakers = 1'200'000;
 
 // Processes and threads that the JSON report lists for one wait: those that could end the wait.
 inline constexpr std::size_t kMaxListedWakers = 100;
+// Victims that a finding lists if an earlier finding about the same process lists them, too. The first of these
+// findings lists all victims of the process.
+inline constexpr std::size_t kMaxListedVictims = 100;
 
 }  // namespace forksight::files

@@ -132,6 +132,7 @@ void visit_members(Visitor& visit, F& finding) {
   visit("fork", finding.fork);
   visit("chain", finding.chain);
   visit("victims", finding.victims);
+  visit.unless_zero("more_victims", finding.more_victims);
   visit("fixes", finding.fixes);
   visit("odds", finding.odds);
 }
@@ -146,6 +147,9 @@ class Writer {
   void operator()(const char* name, const T& value) {
     out_.key(name);
     write(value);
+  }
+  void unless_zero(const char* name, std::uint64_t number) {
+    if (number != 0) (*this)(name, number);
   }
   void rank(const char* name, int rank) { (*this)(name, rank < 0 ? std::nullopt : std::optional(rank)); }
   void stack(const model::Stack& stack) {
@@ -224,6 +228,9 @@ class Reader {
   template <class T>
   void operator()(const char* name, T& value) {
     read(member(name), name, value);
+  }
+  void unless_zero(const char* name, std::uint64_t& number) {
+    if (json_.contains(name)) (*this)(name, number);
   }
   void rank(const char* name, int& rank) {
     rank = -1;

@@ -220,16 +220,22 @@ class TextReport {
 
   void affected(const Finding& finding) {
     if (finding.processes.size() > 1) page_.labelled("Found in", places(finding));
-    if (finding.victims.empty()) return;
+    const std::size_t count = finding.victims.size() + finding.more_victims;
+    if (count == 0) return;
+    const std::size_t named = std::min(finding.victims.size(), kMostPids);
     std::string text;
-    for (std::size_t i = 0; i < finding.victims.size() && i < kMostPids; ++i) {
+    for (std::size_t i = 0; i < named; ++i) {
       const Victim& victim = finding.victims[i];
       text += fmt::format("{}process {}{}", i == 0 ? "" : ", ", victim.pid,
                           victim.via.empty() ? "" : " (" + victim.via + ")");
     }
-    if (finding.victims.size() > kMostPids) text += fmt::format(" and {} more", finding.victims.size() - kMostPids);
-    page_.labelled("Waiting", text + (finding.victims.size() == 1 ? " waits for this: a victim, not the cause"
-                                                                  : " wait for this: victims, not causes"));
+    if (named == 0) {
+      text = words::count(count, "process", "processes");
+    } else if (count > named) {
+      text += fmt::format(" and {} more", count - named);
+    }
+    page_.labelled("Waiting", text + (count == 1 ? " waits for this: a victim, not the cause"
+                                                 : " wait for this: victims, not causes"));
   }
 
   // Returns a text like "64 processes: ranks 0-63 of 64, on 8 hosts, first on node3".

@@ -194,6 +194,7 @@ void OutsideFindings::add_to(model::Model& model, std::vector<Finding>& findings
     equal->count += finding.count;
     equal->processes.insert(equal->processes.end(), finding.processes.begin(), finding.processes.end());
     equal->victims.insert(equal->victims.end(), finding.victims.begin(), finding.victims.end());
+    equal->more_victims += finding.more_victims;
   }
 }
 

@@ -43,7 +43,7 @@ std::optional<std::string> actual_field(const Finding& finding, std::string_view
   if (key == "holder") return culprit.holder ? std::optional(culprit.holder->name) : std::nullopt;
   if (key == "start") return culprit.holder ? plain(culprit.holder->start_routine) : "";
   if (key == "library") return base(culprit.library);
-  if (key == "victims") return std::to_string(finding.victims.size());
+  if (key == "victims") return std::to_string(finding.victims.size() + finding.more_victims);
   if (key == "merged") return std::to_string(finding.count);
   return std::nullopt;
 }

@@ -14,6 +14,7 @@
 
 #include "dead_process.hpp"
 #include "diagnose/diagnose.hpp"
+#include "files/budgets.hpp"
 
 namespace forksight {
 namespace {
@@ -125,6 +126,29 @@ TEST(Growth, FindingsAboutAProcessThatManyProcessesCouldWake) {
   const std::vector<Finding> findings = diagnose(make(10));
   ASSERT_FALSE(findings.empty());
   EXPECT_NE(findings[0].chain.at(1).find("1000006, 1000007 and 2 more."), std::string::npos) << findings[0].chain[1];
+}
+
+// If each finding about a process listed all victims of the process, the findings would take gigabytes.
+TEST(Growth, OnlyTheFirstOfManyFindingsAboutAProcessListsAllItsVictims) {
+  constexpr std::size_t kFindings = 50;
+  constexpr std::size_t kVictims = 1000;
+  model::Model model =
+      process_of(kFindings, [](std::size_t number) { return waits_for_itself(number, model::FutexUse::kMutex); });
+  for (std::size_t number = 0; number < kVictims; ++number) {
+    model::Process& victim = model.processes.emplace_back();
+    victim.pid = static_cast<std::int32_t>(1'000'000 + number);
+    victim.liveness = model::Liveness::kVictim;
+    victim.waits_for = 0;
+    victim.waits_via = "wait4";
+  }
+  std::vector<std::string> limits;
+  const std::vector<Finding> findings = diagnose(model, limits);
+  ASSERT_EQ(findings.size(), kFindings);
+  for (const Finding& finding : findings) {
+    const bool is_first = &finding == &findings.front();
+    EXPECT_EQ(finding.victims.size(), is_first ? kVictims : files::kMaxListedVictims);
+    EXPECT_EQ(finding.victims.size() + finding.more_victims, kVictims);
+  }
 }
 
 }  // namespace

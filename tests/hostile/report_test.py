@@ -161,6 +161,25 @@ class Report(unittest.TestCase):
         self.check_waits(lambda pid: {"waits": [{**wait, "tid": pid, "target_pid": pid ^ 1,
                                                  "wakers": [{"pid": pid ^ 1, "tid": 0, "fd": -1, "via": "wait4"}]}]})
 
+    def test_many_findings_about_a_process_with_many_victims(self):
+        def wait(tid):
+            return {"tid": tid, "name": "w", "state": "S", "kind": "futex", "is_stuck": True, "wakers_known": True, "use": "mutex",
+                    "object": hex(64 * tid), "owner": tid, "mutex_type": "normal",
+                    "stack": [{"function": f"f{tid}", "module": "/opt/app", "offset": "0x10"}],
+                    "wakers": [{"pid": 5, "tid": tid, "fd": -1, "via": "mutex"}]}
+
+        def process(pid, **more):
+            return {"pid": pid, "ppid": 1, "start_ticks": 7, "comm": "x", "exe": "/bin/x", "cmdline": ["x"], "waits": [], **more}
+
+        stuck = process(5, liveness="dead", stuck_for_ms=9000, waits=[wait(10 + number) for number in range(1000)])
+        victims = [process(10_000 + number, liveness="victim", waits_for={"pid": 5, "start_ticks": 7}, waits_via="wait4")
+                   for number in range(10_000)]
+        (self.strange / "run.json").write_text(json.dumps(run_log(processes=[stuck, *victims])))
+        findings = [one for one in json.loads(self.report().out)["findings"] if one["process"]["pid"] == 5]
+        self.assertEqual(len(findings), 1000)
+        self.assertEqual((len(findings[0]["victims"]), findings[0].get("more_victims")), (10_000, None))
+        self.assertEqual((len(findings[1]["victims"]), findings[1].get("more_victims")), (100, 9_900))
+
     def test_a_large_run_of_honest_processes_is_read(self):
         frame = {"function": "wait_for_something", "module": "/usr/lib/libapp.so", "offset": "0x1234", "file": "/src/app/wait.cpp",
                  "line": 17}

@@ -98,6 +98,15 @@ TEST(FindingsJson, AreReadBackUnchanged) {
   EXPECT_EQ(again->processes.back().rank, 0);
 }
 
+TEST(FindingsJson, TheNumberOfFurtherVictimsIsThereIfThereAreAny) {
+  ToldFindings told = make_told();
+  EXPECT_EQ(text_of(told).find("more_victims"), std::string::npos);
+  told.findings.front().more_victims = 12;
+  const auto again = read_findings(kSchema, text_of(told));
+  ASSERT_TRUE(again) << again.error();
+  EXPECT_EQ(again->findings.front().more_victims, 12U);
+}
+
 TEST(FindingsJson, EachEnumValueIsReadBack) {
   ToldFindings told = make_told();
   const auto comes_back = [&](auto member, auto last) {
