@@ -10,6 +10,7 @@
 
 #include "command/output.hpp"
 #include "diagnose/diagnose.hpp"
+#include "files/budgets.hpp"
 #include "files/cut_files.hpp"
 #include "render/json.hpp"
 #include "render/page.hpp"
@@ -48,7 +49,7 @@ std::string make_text(const model::Model& model, const std::vector<Finding>& fin
 
 ExitStatus show_report(model::Model& model, const ReportStyle& style, const ReportContents& contents) {
   std::vector<std::string> limits;
-  std::vector<Finding> findings = diagnose(model, limits);
+  auto [findings, has_all_rules] = diagnose_within(files::kLongestRules, model, limits);
   contents.outside.add_to(model, findings);
   if (files::has_read_lost_page()) {
     model.limits.push_back(
@@ -63,7 +64,8 @@ ExitStatus show_report(model::Model& model, const ReportStyle& style, const Repo
     is_written = write_out(make_text(model, findings, style, contents));
   }
   if (!is_written) return ExitStatus::kUnreadable;
-  return findings.empty() ? ExitStatus::kNothingFound : ExitStatus::kFindings;
+  if (!findings.empty()) return ExitStatus::kFindings;
+  return has_all_rules ? ExitStatus::kNothingFound : ExitStatus::kUnreadable;
 }
 
 void add_style_options(CLI::App& verb, ReportStyle& style) {

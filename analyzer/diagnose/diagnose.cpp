@@ -1,12 +1,14 @@
 #include "diagnose/diagnose.hpp"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <map>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <tuple>
 #include <unordered_set>
 #include <utility>
@@ -232,19 +234,39 @@ std::vector<Finding> diagnose(const model::Model& model) {
 }
 
 std::vector<Finding> diagnose(const model::Model& model, std::vector<std::string>& limits) {
-  const Evidence evidence(model);
-  FindingList list(model);
+  return diagnose_within(files::kLongestRules, model, limits).findings;
+}
+
+Diagnosed diagnose_within(std::chrono::nanoseconds longest, const model::Model& model,
+                          std::vector<std::string>& limits) {
+  RuleClock clock(longest);
+  clock.begin_rule();
+  const Evidence evidence(model, clock);
+  FindingList list(model, &clock);
+  std::vector<std::string_view> too_long;
   for (const Rule& rule : all_rules()) {
     if (rule.evaluate == nullptr) continue;
+    if (!clock.begin_rule()) {
+      too_long.emplace_back(rule.slug);
+      continue;
+    }
     list.begin_rule();
     try {
       rule.evaluate(evidence, list);
+    } catch (const RuleTookTooLong&) {
+      too_long.emplace_back(rule.slug);
     } catch (const TooManyFindings&) {
       limits.push_back(
           fmt::format("the findings of the rule {} would take too much memory; some of them are missing, so other "
                       "rules may have reported the same processes",
                       rule.slug));
     }
+  }
+  if (!too_long.empty()) {
+    limits.push_back(
+        fmt::format("the rules would take too much processor time, so these rules have ended early or were left out, "
+                    "and hangs may be missing: {}; other rules may have reported the same processes",
+                    fmt::join(too_long, ", ")));
   }
   append_search_limits(evidence, limits);
   const std::size_t bytes_left = list.bytes_left();
@@ -262,7 +284,13 @@ std::vector<Finding> diagnose(const model::Model& model, std::vector<std::string
     add_advice(model, finding);
   }
   std::ranges::stable_sort(findings, {}, place_of);
-  return findings;
+  return {std::move(findings), too_long.empty()};
+}
+
+bool may_find(const model::Model& model) {
+  std::vector<std::string> limits;
+  const Diagnosed diagnosed = diagnose_within(files::kLongestRulesOfRun, model, limits);
+  return !diagnosed.findings.empty() || !diagnosed.has_all_rules;
 }
 
 // Some rules need the names of functions to recognise the owner of a lock or pool. If names are missing, another rule
@@ -280,7 +308,7 @@ bool may_find_with_names(const model::Model& nameless) {
     return touch.held &&
            nameless.locks[nameless.forks[touch.fork].held[*touch.held].lock].kind == model::LockKind::kSemaphore;
   });
-  return has_stuck || has_semaphore || !diagnose(nameless).empty();
+  return has_stuck || has_semaphore || may_find(nameless);
 }
 
 std::vector<model::ProcessId> find_unexplained_processes(const model::Model& model,

@@ -1,6 +1,7 @@
 // Makes findings from the model.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -14,9 +15,21 @@ namespace forksight {
 // cause.
 std::vector<Finding> diagnose(const model::Model& model);
 
-// Does the same. Appends one sentence to `limits` for each rule and each search that has ended early, because it found
-// too much or took too many steps.
+// Does the same. Appends sentences to `limits` about each rule and each search that was left out or has ended early,
+// because it found too much or took too long.
 std::vector<Finding> diagnose(const model::Model& model, std::vector<std::string>& limits);
+
+struct Diagnosed {
+  std::vector<Finding> findings;
+  bool has_all_rules = true;  // false: a rule was left out or has ended early, because the rules took too long
+};
+
+// Does the same. The rules may take `longest` of processor time.
+Diagnosed diagnose_within(std::chrono::nanoseconds longest, const model::Model& model,
+                          std::vector<std::string>& limits);
+
+// True if diagnose() finds something, or if the rules take so long that this is not known. Takes little time.
+bool may_find(const model::Model& model);
 
 // `nameless` is a model that was loaded without symbols. Returns false if no rule would find anything in the model even
 // with symbols. Returns true if a rule finds something without symbols, or if a rule that needs names might find

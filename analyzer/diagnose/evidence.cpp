@@ -77,9 +77,10 @@ bool has_ended(const model::Process& process) {
   return process.liveness == Liveness::kEnded || process.exit_status.has_value();
 }
 
-Evidence::Evidence(const model::Model& model)
+Evidence::Evidence(const model::Model& model, RuleClock& clock)
     : model_(model),
-      cycles_(cycles::find_cycles(model)),
+      clock_(clock),
+      cycles_(cycles::find_cycles(model, cycles::kMostSearchSteps, &clock)),
       lock_rings_(orders::find_rings(model)),
       has_open_hazard_(model.processes.size()),
       is_in_handler_(model.processes.size()),
@@ -117,26 +118,31 @@ Evidence::Evidence(const model::Model& model)
 }
 
 std::string Evidence::name(model::ProcessId id) const {
+  clock_.check();
   return words::process(model_.processes[id], !forks_by_child_[id].empty());
 }
 
 std::span<const model::ProcessId> Evidence::processes_with_pid(std::int32_t pid) const {
+  clock_.check();
   const auto found = processes_by_pid_.find(pid);
   return found == processes_by_pid_.end() ? std::span<const model::ProcessId>() : found->second;
 }
 
 const model::Process* Evidence::find_untouched_child(const model::Fork& fork) const {
+  clock_.check();
   if (!fork.child || has_open_hazard_[*fork.child]) return nullptr;
   const model::Process& child = process(*fork.child);
   return child.has_execed ? nullptr : &child;
 }
 
 const model::Touch* Evidence::find_open_wait(model::ProcessId id) const {
+  clock_.check();
   const auto found = open_waits_.find(id);
   return found == open_waits_.end() ? nullptr : found->second;
 }
 
 const model::HandlerRun* Evidence::find_handler(const model::Touch& touch) const {
+  clock_.check();
   if (touch.returned || touch.cured || touch.timed || touch.action != model::TouchAction::kNone) return nullptr;
   const auto found = handlers_.find({touch.process, touch.tid});
   return found != handlers_.end() && found->second->since_ns <= touch.time_ns ? found->second : nullptr;
@@ -201,6 +207,7 @@ bool Evidence::ended_unseen(model::ProcessId id) const {
 }
 
 std::optional<Certainty> Evidence::find_hang(const model::Touch& touch) const {
+  clock_.check();
   if (touch.returned || touch.cured || did_return(touch)) return std::nullopt;
   const model::Process& about = process(touch.process);
   // exec ends all other threads of the process. It also ends all calls that were made before the exec.
@@ -266,6 +273,7 @@ bool Evidence::may_have_no_poster(const model::Touch& touch) const {
 }
 
 Certainty Evidence::find_cause(const model::Touch& touch) const {
+  clock_.check();
   const bool is_likely = has_unknown_holder(touch) || is_guess(touch);
   if (!touch.held) return is_likely ? Certainty::kLikely : Certainty::kProven;
   const model::Held& held = fork(touch).held[*touch.held];
@@ -311,6 +319,7 @@ Holder Evidence::holder(const model::Thread& thread) const {
 }
 
 Finding Evidence::begin_finding(const char* slug, const model::Touch& touch) const {
+  clock_.check();
   Finding finding;
   finding.rule = slug;
   finding.process = touch.process;
@@ -333,6 +342,7 @@ Finding Evidence::begin_finding(const char* slug, const model::Touch& touch) con
 }
 
 Finding Evidence::begin_finding(const char* slug, const model::Fork& fork) const {
+  clock_.check();
   const model::Process& child = process(*fork.child);
   Finding finding;
   finding.rule = slug;
@@ -413,12 +423,14 @@ std::string tell_liveness(const model::Process& process) {
 }  // namespace
 
 const std::string& Evidence::describe_liveness(const model::Process& process) const {
+  clock_.check();
   const auto [known, is_new] = liveness_.try_emplace(&process);
   if (is_new) known->second = tell_liveness(process);
   return known->second;
 }
 
 const model::Wait* Evidence::find_wait(model::ProcessId id, std::int32_t tid) const {
+  clock_.check();
   const auto found = waits_.find({id, tid});
   return found == waits_.end() ? nullptr : found->second;
 }

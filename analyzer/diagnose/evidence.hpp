@@ -14,16 +14,20 @@
 #include "diagnose/cycle.hpp"
 #include "diagnose/finding.hpp"
 #include "diagnose/lock_orders.hpp"
+#include "diagnose/rule_clock.hpp"
 #include "model/model.hpp"
 
 namespace forksight {
 
-// A model together with the look-ups that many rules need. The model must outlive its Evidence.
+// A model together with the look-ups that many rules need. The model and the clock must outlive the Evidence. The
+// look-ups throw RuleTookTooLong if the rule that calls them has used up its time.
 class Evidence {
  public:
-  explicit Evidence(const model::Model& model);
+  Evidence(const model::Model& model, RuleClock& clock);
 
   const model::Model& model() const { return model_; }
+  // Called by a rule in each round of a loop that may be long and makes few findings.
+  void check_time() const { clock_.check(); }
   // The rings of threads that wait for each other (wait_cycles.hpp).
   const std::vector<cycles::Cycle>& cycles() const { return cycles_.found; }
   // False: there were too many waits to search all of them for rings.
@@ -58,7 +62,10 @@ class Evidence {
   // Return what a rule would have to search for in all processes or forks. There may be hundreds of thousands of them.
   // The first function returns the forks whose child is this process: one, if the traces are not damaged. The second
   // function returns the processes with this pid, on any host. Both lists are in the order of the model.
-  std::span<const model::ForkId> forks_that_made(model::ProcessId id) const { return forks_by_child_[id]; }
+  std::span<const model::ForkId> forks_that_made(model::ProcessId id) const {
+    clock_.check();
+    return forks_by_child_[id];
+  }
   std::span<const model::ProcessId> processes_with_pid(std::int32_t pid) const;
 
   // Returns how the thread was seen to wait from outside; null if it was not seen.
@@ -94,6 +101,7 @@ class Evidence {
   bool did_return(const model::Touch& touch) const;
 
   const model::Model& model_;
+  RuleClock& clock_;
   cycles::Cycles cycles_;
   orders::Rings lock_rings_;
   using ThreadKey = std::pair<model::ProcessId, std::int32_t>;  // the number is the tid

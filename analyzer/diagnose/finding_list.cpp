@@ -69,6 +69,7 @@ FindingList::Key FindingList::key_of(const Finding& finding) const {
 }
 
 void FindingList::push_back(Finding finding) {
+  if (clock_ != nullptr) clock_->check();
   finding.fingerprint = fingerprint(model_, finding);
   Key key = key_of(finding);
   const auto known = known_.find(key);

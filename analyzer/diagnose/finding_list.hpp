@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "diagnose/finding.hpp"
+#include "diagnose/rule_clock.hpp"
 
 namespace forksight {
 
@@ -21,12 +22,14 @@ struct TooManyFindings {};
 // earlier finding. So thousands of equal hangs take little memory.
 class FindingList {
  public:
-  explicit FindingList(const model::Model& model) : model_(model) {}
+  // `clock`: null if the rules may take any time.
+  explicit FindingList(const model::Model& model, RuleClock* clock = nullptr) : model_(model), clock_(clock) {}
 
   // Called before each rule. A rule may take half of the memory that the rules before it have left.
   void begin_rule();
 
-  // Throws TooManyFindings if the rule has taken all that it may take. Then the finding is not added.
+  // Throws TooManyFindings if the rule has taken all memory that it may take, and RuleTookTooLong if it has used up its
+  // time. Then the finding is not added.
   void push_back(Finding finding);
 
   std::size_t size() const { return all_.size(); }
@@ -49,6 +52,7 @@ class FindingList {
   Key key_of(const Finding& finding) const;
 
   const model::Model& model_;
+  RuleClock* clock_;
   std::vector<Finding> all_;
   std::vector<std::optional<std::size_t>> equal_to_;  // by finding: the index of the earlier finding that it equals
   std::map<Key, std::size_t> known_;

@@ -13,7 +13,8 @@ class Evidence;
 struct Rule {
   const char* slug;
   const char* title;
-  // Appends what the rule finds. Throws TooManyFindings if it finds too much. Null for topics, which are always part of
+  // Appends what the rule finds. Throws TooManyFindings if it finds too much, and RuleTookTooLong if it has used up its
+  // time. Null for topics, which are always part of
   // another finding.
   void (*evaluate)(const Evidence& evidence, FindingList& findings);
 };

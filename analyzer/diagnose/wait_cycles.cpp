@@ -19,6 +19,8 @@ namespace {
 
 using model::WaitKind;
 
+constexpr std::size_t kMostOrdinaryWaits = 1000;  // threads; a process with more of them is told last
+
 struct Node {
   model::ProcessId process;
   const model::Wait* wait;
@@ -175,10 +177,11 @@ class Components {
 // Finds shortest rings. The search goes through a graph in which edges of the kind `without` are left out.
 class RingSearch {
  public:
-  RingSearch(const Graph& graph, std::string_view without, std::size_t most_steps)
+  RingSearch(const Graph& graph, std::string_view without, std::size_t most_steps, const RuleClock* clock)
       : graph_(graph),
         without_(without),
         most_steps_(most_steps),
+        clock_(clock),
         components_(graph, without),
         seen_(graph.vertices()),
         from_(graph.nodes.size()) {}
@@ -189,7 +192,7 @@ class RingSearch {
     Cycle cycle = find_shortest(start, false);
     return cycle.empty() ? find_shortest(start, true) : cycle;
   }
-  bool is_complete() const { return steps_ < most_steps_; }
+  bool is_complete() const { return steps_ < most_steps_ && !is_time_used_up_; }
 
  private:
   struct Step {
@@ -215,7 +218,7 @@ class RingSearch {
       seen_[at] = search_;
       from_[at] = next->step;
       for (const Edge& edge : graph_.edges[at]) {
-        ++steps_;
+        count_step();
         if (edge.waker->via == without_) continue;
         const bool is_of_itself = at == start && !may_be_itself;
         if (!is_of_itself && graph_.leads_to(edge, start)) return ring(start, at, edge.waker);
@@ -230,7 +233,7 @@ class RingSearch {
   // Takes the next node. A group gives its members one after another, because most searches end early. nullopt: the
   // first entry was a group that has no more members.
   std::optional<Open> take(std::deque<Open>& open) {
-    ++steps_;
+    count_step();
     Open& first = open.front();
     if (graph_.is_group(first.vertex)) {
       const std::vector<std::size_t>& members = graph_.members(first.vertex);
@@ -241,6 +244,11 @@ class RingSearch {
     const Open node = first;
     open.pop_front();
     return node;
+  }
+
+  void count_step() {
+    constexpr std::size_t kStepsForOneLook = std::size_t{1} << 14U;
+    if (++steps_ % kStepsForOneLook == 0 && clock_ != nullptr) is_time_used_up_ = clock_->is_used_up();
   }
 
   Cycle ring(std::size_t start, std::size_t last, const model::Waker* waker) const {
@@ -257,6 +265,8 @@ class RingSearch {
   const Graph& graph_;
   std::string_view without_;
   std::size_t most_steps_;
+  const RuleClock* clock_;
+  bool is_time_used_up_ = false;
   Components components_;
   std::vector<std::size_t> seen_;  // by vertex: the search that has reached it
   std::vector<Step> from_;         // by node: how the search has reached it
@@ -269,10 +279,10 @@ class RingSearch {
 // contains the GIL, no other thread really goes on: threads that wait for the GIL wake up again and again, which only
 // looks like progress. If the owner of a normal or adaptive mutex locks the mutex again, another thread may unlock it,
 // as if it were a semaphore. Such a program is not valid, but it works.
-bool is_beyond_others(const Cycle& cycle, const Link& link) {
-  if ((link.waker->via == "join" && !has_via(cycle, "GIL")) || link.wait->may_be_cancelled) return false;
+bool is_beyond_others(std::size_t size, bool has_gil, const Link& link) {
+  if ((link.waker->via == "join" && !has_gil) || link.wait->may_be_cancelled) return false;
   const model::MutexType type = link.wait->mutex_type;
-  return cycle.size() > 1 || (type != model::MutexType::kNormal && type != model::MutexType::kAdaptive);
+  return size > 1 || (type != model::MutexType::kNormal && type != model::MutexType::kAdaptive);
 }
 
 std::string own_word(const model::Wait& wait) {
@@ -288,8 +298,7 @@ std::string descriptor(const model::Wait& wait) {
   return wait.fd >= 0 ? fmt::format("{} (its descriptor {})", object(wait), wait.fd) : object(wait);
 }
 
-std::string tell_link(const Evidence& evidence, const Cycle& cycle, std::size_t index) {
-  const bool names_process = !is_of_one_process(cycle);
+std::string tell_link(const Evidence& evidence, const Cycle& cycle, std::size_t index, bool names_process) {
   const Link& link = cycle[index];
   const model::Wait& wait = *link.wait;
   const std::string who = thread(evidence, link, names_process) + words::at(" at ", wait.stack);
@@ -326,7 +335,7 @@ std::string tell_link(const Evidence& evidence, const Cycle& cycle, std::size_t 
 
 }  // namespace
 
-Cycles find_cycles(const model::Model& model, std::size_t most_steps) {
+Cycles find_cycles(const model::Model& model, std::size_t most_steps, const RuleClock* clock) {
   const Graph graph = build(model);
   std::unordered_set<const model::Wait*> has_finding;
   Cycles cycles;
@@ -334,7 +343,7 @@ Cycles find_cycles(const model::Model& model, std::size_t most_steps) {
   // workers wait for this lock. The workers that wait for the lock are no part of the ring that contains the reading
   // worker. So the search first looks for rings without such locks.
   for (const std::string_view without : {std::string_view(model::kViaSemaphoreLock), std::string_view()}) {
-    RingSearch search(graph, without, most_steps);
+    RingSearch search(graph, without, most_steps, clock);
     for (std::size_t start = 0; start < graph.nodes.size(); ++start) {
       if (has_finding.contains(graph.nodes[start].wait)) continue;
       Cycle cycle = search.find(start);
@@ -346,6 +355,13 @@ Cycles find_cycles(const model::Model& model, std::size_t most_steps) {
     }
     cycles.is_complete = cycles.is_complete && search.is_complete();
   }
+  // If the rules use up their time, rings of ordinary processes must have been told.
+  const auto is_of_ordinary_processes = [&](const Cycle& cycle) {
+    return std::ranges::all_of(cycle, [&](const Link& link) {
+      return cycle.size() <= kMostOrdinaryWaits && model.processes[link.process].waits.size() <= kMostOrdinaryWaits;
+    });
+  };
+  std::ranges::stable_partition(cycles.found, is_of_ordinary_processes);
   return cycles;
 }
 
@@ -487,8 +503,9 @@ void set_certainty(const Evidence& evidence, const Cycle& cycle, Finding& findin
   const bool has_open = std::ranges::any_of(
       cycle, [&](const Link& link) { return !is_lock(link) && has_way_out(evidence.process(link.process)); });
   if (has_open) return set_may_be_intended(finding);
+  const bool has_gil = has_via(cycle, "GIL");
   const bool is_beyond = std::ranges::all_of(cycle, [&](const Link& link) {
-    if (process_goes_on(evidence, link)) return is_beyond_others(cycle, link);
+    if (process_goes_on(evidence, link)) return is_beyond_others(cycle.size(), has_gil, link);
     return is_lock(link) || no_signal_can_wake(evidence.process(link.process));
   });
   finding.harm = is_beyond ? Certainty::kProven : Certainty::kLikely;
@@ -511,17 +528,19 @@ std::string hanging(const Evidence& evidence, const Cycle& cycle) {
 
 Finding begin_finding(const char* slug, const Evidence& evidence, const Cycle& cycle) {
   Finding finding = Evidence::begin_finding(slug, cycle.front().process, *cycle.front().wait);
+  std::unordered_set<model::ProcessId> seen{finding.process};
   for (const Link& link : cycle) {
-    if (std::ranges::find(finding.processes, link.process) == finding.processes.end())
-      finding.processes.push_back(link.process);
+    if (seen.insert(link.process).second) finding.processes.push_back(link.process);
   }
   set_certainty(evidence, cycle, finding);
   return finding;
 }
 
 void tell(const Evidence& evidence, const Cycle& cycle, Finding& finding) {
+  const bool names_process = !is_of_one_process(cycle);
   for (std::size_t index = 0; index < cycle.size(); ++index) {
-    std::string sentence = tell_link(evidence, cycle, index);
+    evidence.check_time();
+    std::string sentence = tell_link(evidence, cycle, index, names_process);
     sentence.front() = static_cast<char>(sentence.front() == 't'   ? 'T'
                                          : sentence.front() == 'p' ? 'P'
                                                                    : sentence.front());

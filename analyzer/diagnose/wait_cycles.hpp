@@ -21,7 +21,9 @@ namespace forksight::cycles {
 // In a graph that somebody has made for the purpose, each search may visit all nodes, and find a ring that is not new.
 // So the search ends after `most_steps` steps. The rings that it has found until then are returned.
 inline constexpr std::size_t kMostSearchSteps = 100'000'000;
-Cycles find_cycles(const model::Model& model, std::size_t most_steps = kMostSearchSteps);
+// The search also ends if `clock` says that its time is used up.
+Cycles find_cycles(const model::Model& model, std::size_t most_steps = kMostSearchSteps,
+                   const RuleClock* clock = nullptr);
 
 bool has_via(const Cycle& cycle, std::string_view via);
 // True if each link has a waker of one of these kinds.

@@ -78,6 +78,11 @@ inline constexpr std::uint64_t kMaxTraceMemoryBytes = std::uint64_t{192} << 20U;
 inline constexpr std::size_t kMaxTraceNameBytes = std::size_t{128} << 20U;
 // The memory that the findings of all rules may take together. One rule may take at most half of what is left.
 inline constexpr std::size_t kMaxFindingBytes = std::size_t{192} << 20U;
+// How much processor time the rules may take for a report. One rule may take at most half of what is left.
+inline constexpr std::chrono::milliseconds kLongestRules{20'000};
+// How much processor time the rules may take each time that `run` or `ci` uses them. The process that evaluates the
+// rules then also enforces the time limit of the job, so this time is short.
+inline constexpr std::chrono::milliseconds kLongestRulesOfRun{2000};
 // How much processor time the work on the records of all traces together may take, besides the time for the size of
 // each trace. One trace may take at most half of what is left. The names of functions are looked up later.
 inline constexpr std::chrono::milliseconds kLongestTraceReading{4000};

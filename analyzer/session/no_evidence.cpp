@@ -26,7 +26,7 @@ bool has_no_evidence(const model::Model& model) {
       !model.touches.empty() || !model.handler_runs.empty() || !model.vfork_exits.empty() || !model.cuda_ipc.empty();
   const bool has_foresight = !model.lock_orders.empty() || !model.racy_touches.empty() || !model.lives.empty();
   return !has_touched && !has_foresight && model.limits.empty() &&
-         std::ranges::all_of(model.forks, has_nothing_to_lose) && diagnose(model).empty();
+         std::ranges::all_of(model.forks, has_nothing_to_lose) && !may_find(model);
 }
 
 }  // namespace forksight

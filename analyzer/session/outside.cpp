@@ -5,6 +5,7 @@
 
 #include "diagnose/diagnose.hpp"
 #include "diagnose/words.hpp"
+#include "files/budgets.hpp"
 #include "proc/proc_fs.hpp"
 
 namespace forksight {
@@ -140,7 +141,8 @@ bool replace_weaker_findings(const KeptFinding& kept, const model::Model& model,
 void OutsideFindings::keep(const model::Model& seen, const model::Model& model, const std::vector<Finding>& findings) {
   if (!is_worth_a_look(model, findings)) return;
   limits_.clear();
-  for (Finding& finding : diagnose(with_traced_forks(seen, model), limits_)) {
+  Diagnosed diagnosed = diagnose_within(files::kLongestRulesOfRun, with_traced_forks(seen, model), limits_);
+  for (Finding& finding : diagnosed.findings) {
     // `run` does not report a hang that is only possible and that only the look from outside shows. `forksight why`
     // reports such a hang.
     if (finding.harm == Certainty::kPossible) continue;

@@ -18,6 +18,7 @@
 #include "collect/load.hpp"
 #include "diagnose/diagnose.hpp"
 #include "diagnose/evidence.hpp"
+#include "files/budgets.hpp"
 #include "guard/child.hpp"
 #include "inspect/live_tree.hpp"
 #include "proc/launch.hpp"
@@ -407,7 +408,7 @@ class Session {
       if (!readings_.has_failed() && folder_.has_files()) result.model.limits.push_back(model.error());
     }
     std::vector<std::string> limits;
-    result.findings = diagnose(result.model, limits);
+    result.findings = diagnose_within(files::kLongestRulesOfRun, result.model, limits).findings;
     if (seen) outside_.keep(*seen, result.model, result.findings);
     outside_.add_to(result.model, result.findings);
     if (const std::string problem = outside_.write(folder_.path(), folder_.fd()); !problem.empty())

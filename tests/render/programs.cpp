@@ -553,7 +553,8 @@ why. A stack shows the program's own frames: on the left the function, on the ri
 - `(approximate)`: the frame was found by a search of the stack. `(inlined)`: the compiler has put the function into its
   caller.
 - `[tested]`: the hazard suite tries this advice on a program with that hazard.
-- What forksight could not see, such as a file without symbols, is listed once, at the end.
+- What forksight could not see, such as a file without symbols, is listed once, at the end. If rules were left out because
+  they would take too long, and there is no finding, then `why`, `core` and `report` exit with 3: there may be a hang.
 - The line at the top says how many findings there are, and in how many processes. For `forksight why` these are the
   processes that were asked about, their descendants, and other processes on which their waits depend. A shell that only
   waits for its child is not counted. But the shell may be named under `Waiting`, and the JSON report has the shell.
