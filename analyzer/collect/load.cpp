@@ -54,6 +54,25 @@ void keep_each_file_once(std::vector<fs::path>& files) {
   });
 }
 
+// Reads the run logs, the smallest first, so that large files leave room for small ones. The results are in the order
+// of `paths`.
+std::vector<Result<RunLog>> read_run_logs(const std::vector<fs::path>& paths) {
+  std::vector<std::pair<off_t, std::size_t>> by_size;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    struct stat status = {};
+    by_size.emplace_back(files::stat_living(paths[i].string(), status) == 0 ? status.st_size : 0, i);
+  }
+  std::ranges::sort(by_size);
+  std::vector<Result<RunLog>> logs(paths.size(), Error{});
+  RunLogBudget budget(paths.size());
+  for (const auto& [size, i] : by_size) {
+    RunLogCosts costs{};
+    logs[i] = read_run_log(paths[i], budget.most(), &of(costs, RunLogCost::kBytes));
+    budget.count(logs[i] ? logs[i]->costs : costs);
+  }
+  return logs;
+}
+
 }  // namespace
 
 Result<model::Model> load_run(const files::Reader& reader, const std::vector<fs::path>& paths,
@@ -104,8 +123,7 @@ Result<model::Model> load_run(const files::Reader& reader, const std::vector<fs:
   processes.end_earlier_images();
   if (options.progress) options.progress(evidence.traces.size(), evidence.traces.size());
   std::optional<files::Owner> owner;  // the owner of all run logs; the user "nobody" if several users own them
-  for (const fs::path& path : evidence.run_logs) {
-    auto log = read_run_log(path);
+  for (Result<RunLog>& log : read_run_logs(evidence.run_logs)) {
     if (log) {
       if (owner && owner->uid != log->owner.uid) log->owner = {};
       owner = log->owner;

@@ -2,6 +2,7 @@
 // beside the traces. It lets `forksight report` tell later what `run` found.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "collect/run_log_budget.hpp"
 #include "files/open_file.hpp"
 #include "model/model.hpp"
 #include "result.hpp"
@@ -58,13 +60,17 @@ struct RunLog {
   std::vector<LoggedProcess> processes;
   std::vector<LoggedEnd> ends;  // only the ends whose time a rule compares
   std::vector<std::string> limits;
+  RunLogCosts costs{};  // what reading the log took
 };
 
 std::string to_json(const RunLog& log);
 
-// The text is hostile input: sizes, types and ranges are checked, and unknown names are errors.
-Result<RunLog> parse_run_log(std::string_view text);
-Result<RunLog> read_run_log(const std::filesystem::path& file);
+// The text is hostile input: sizes, types and ranges are checked, and unknown names are errors. A log that has more
+// than `most` is an error.
+Result<RunLog> parse_run_log(std::string_view text, const RunLogCosts& most = largest_run_log());
+// `bytes`: receives the number of bytes that were read, even if the log is an error; null: not needed.
+Result<RunLog> read_run_log(const std::filesystem::path& file, const RunLogCosts& most = largest_run_log(),
+                            std::size_t* bytes = nullptr);
 
 // Replaces run.json in `folder` by rename. So a reader sees either the old file or the complete new file. `fd`: a
 // descriptor of the folder, which is used instead of the path; -1: there is none.

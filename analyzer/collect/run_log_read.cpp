@@ -23,6 +23,7 @@ constexpr std::size_t kMaxDepth = 8;
 struct Problem {
   std::string text;      // the first error; "": none
   std::size_t rows = 0;  // the number of list items that were read so far
+  std::size_t most_rows = files::kMaxRunLogRows;
 };
 
 // Reads members of one object. `problem` keeps the first error.
@@ -101,7 +102,7 @@ class Reader {
       return;
     }
     for (const Json& item : *list) {
-      if (++problem_.rows > files::kMaxRunLogRows) reject(name, "has more rows than forksight reads");
+      if (++problem_.rows > problem_.most_rows) reject(name, "has more rows than forksight reads");
       if (!problem_.text.empty()) return;
       visit(item);
     }
@@ -278,9 +279,11 @@ LoggedEnd read_end(const Json& json, Problem& problem) {
 // RunLog. So the tree stays small, even if the log is long. The parser stops at the first error.
 class RunLogParser : public nlohmann::json_sax<Json> {
  public:
-  RunLogParser(RunLog& log, Problem& problem) : log_(log), problem_(problem) {}
+  RunLogParser(RunLog& log, Problem& problem, const RunLogCosts& most) : log_(log), problem_(problem), most_(most) {}
 
   const Json& rest() const { return rest_; }
+  std::size_t items() const { return items_; }
+  std::size_t all_waits() const { return all_waits_; }
 
   bool null() override { return add(nullptr); }
   bool boolean(bool value) override { return add(value); }
@@ -327,8 +330,8 @@ class RunLogParser : public nlohmann::json_sax<Json> {
 
   // Puts the value into the tree. Returns null if the log has too many items.
   Json* place(Json value) {
-    if (++items_ > files::kMaxRunLogItems)
-      problem_.text = fmt::format("has more than {} items", files::kMaxRunLogItems);
+    if (++items_ > of(most_, RunLogCost::kItems))
+      problem_.text = fmt::format("has more than {} items", of(most_, RunLogCost::kItems));
     else if (++items_in_tree_ > files::kMaxRunLogLooseItems)
       problem_.text = fmt::format("has more than {} items in one of its members", files::kMaxRunLogLooseItems);
     if (!problem_.text.empty()) return nullptr;
@@ -367,8 +370,9 @@ class RunLogParser : public nlohmann::json_sax<Json> {
       log_.ends.push_back(read_end(object, problem_));
       items_in_tree_ = before_row_;
     }
-    const bool is_within_limits = ++problem_.rows <= files::kMaxRunLogRows && all_waits_ <= files::kMaxRunLogWaits &&
-                                  log_.processes.size() <= files::kMaxRunLogProcesses;
+    const bool is_within_limits = ++problem_.rows <= problem_.most_rows &&
+                                  all_waits_ <= of(most_, RunLogCost::kWaits) &&
+                                  log_.processes.size() <= of(most_, RunLogCost::kProcesses);
     if (!is_within_limits && problem_.text.empty())
       problem_.text = "it has more processes, waiting threads or ends than forksight reads";
     return true;
@@ -376,6 +380,7 @@ class RunLogParser : public nlohmann::json_sax<Json> {
 
   RunLog& log_;
   Problem& problem_;
+  RunLogCosts most_;
   Json rest_;                       // the values that were not moved to the RunLog
   std::vector<Json*> open_;         // lists and objects that are not complete yet, the outermost first
   std::string key_;                 // the key of the next value
@@ -391,10 +396,11 @@ class RunLogParser : public nlohmann::json_sax<Json> {
 
 }  // namespace
 
-Result<RunLog> parse_run_log(std::string_view text) {
+Result<RunLog> parse_run_log(std::string_view text, const RunLogCosts& most) {
   RunLog log;
   Problem problem;
-  RunLogParser parser(log, problem);
+  problem.most_rows = of(most, RunLogCost::kRows);
+  RunLogParser parser(log, problem, most);
   if (!Json::sax_parse(text, &parser) || !problem.text.empty()) return Error{problem.text};
   const Reader reader(parser.rest(), "the run log", problem);
   std::string schema;
@@ -411,13 +417,15 @@ Result<RunLog> parse_run_log(std::string_view text) {
   reader.for_each("processes", [&](const Json& process) { read_process(process, problem); });
   reader.for_each("ends", [&](const Json& end) { read_end(end, problem); });
   if (!problem.text.empty()) return Error{problem.text};
+  log.costs = {text.size(), parser.items(), problem.rows, parser.all_waits(), log.processes.size()};
   return log;
 }
 
-Result<RunLog> read_run_log(const std::filesystem::path& file) {
-  const auto text = files::read_text(file.string(), files::kMaxRunLogBytes);
+Result<RunLog> read_run_log(const std::filesystem::path& file, const RunLogCosts& most, std::size_t* bytes) {
+  const auto text = files::read_text(file.string(), of(most, RunLogCost::kBytes));
   if (!text) return Error{text.error()};
-  auto log = parse_run_log(text->text);
+  if (bytes != nullptr) *bytes = text->text.size();
+  auto log = parse_run_log(text->text, most);
   if (!log) return Error{fmt::format("{}: {}", file.string(), log.error())};
   log->owner = text->owner;
   return log;

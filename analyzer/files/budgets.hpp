@@ -50,18 +50,22 @@ inline constexpr std::chrono::seconds kLongestLibcReading{10};
 // How long `run` examines what the threads of an idle job wait for. Without the answer, the waits are not shown.
 inline constexpr std::chrono::seconds kLongestIdleReading{5};
 
-// The size of run.json. The kernel reports this size, so the limit is applied before the file is read.
+// The size of all files run.json together. The kernel reports these sizes, so the limit is applied before a file is
+// read. If there are several such files, they share this limit and the following ones. The smallest file is read
+// first. Half of each limit is divided equally among the files. A file may also take half of what is left of the other
+// half, and the last file takes all that is left.
 inline constexpr std::uint64_t kMaxRunLogBytes = std::uint64_t{128} << 20U;
-// Objects, lists, numbers and texts of run.json.
+// Objects, lists, numbers and texts of all files run.json together.
 inline constexpr std::size_t kMaxRunLogItems = 8'000'000;
-// Objects, lists, numbers and texts of run.json that are in memory at the same time. These are the items of one thread,
-// or of one process without its threads.
+// Objects, lists, numbers and texts of one run.json that are in memory at the same time. These are the items of one
+// thread, or of one process without its threads.
 inline constexpr std::size_t kMaxRunLogLooseItems = 400'000;
-// Processes, waits, frames and other rows of lists of run.json.
+// Processes, waits, frames and other rows of lists of all files run.json together.
 inline constexpr std::size_t kMaxRunLogRows = 1'500'000;
-// Waiting threads in run.json. Linux allows 4 million processes and threads on a machine, and jobs have a few thousand.
+// Waiting threads in all files run.json together. Linux allows 4 million processes and threads on a machine, and jobs
+// have a few thousand.
 inline constexpr std::size_t kMaxRunLogWaits = 200'000;
-// Processes in run.json.
+// Processes in all files run.json together.
 inline constexpr std::size_t kMaxRunLogProcesses = 200'000;
 // The size of outside.json.
 inline constexpr std::uint64_t kMaxOutsideBytes = std::uint64_t{64} << 20U;

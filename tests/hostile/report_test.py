@@ -161,6 +161,17 @@ class Report(unittest.TestCase):
         self.check_waits(lambda pid: {"waits": [{**wait, "tid": pid, "target_pid": pid ^ 1,
                                                  "wakers": [{"pid": pid ^ 1, "tid": 0, "fd": -1, "via": "wait4"}]}]})
 
+    def test_the_limits_hold_for_all_files_together(self):
+        """Each of these files has fewer processes than one file may have. All of them together have more than all files may have."""
+        text = json.dumps(run_log(processes=[{**stuck_process(10_000 + i), "liveness": "awake", "waits": []} for i in range(70_000)]))
+        for number in range(4):
+            folder = self.strange / str(number)
+            folder.mkdir()
+            (folder / "run.json").write_text(text)
+        done = self.report("it has more processes, waiting threads or ends than forksight reads")
+        refused = [limit for limit in json.loads(done.out)["limits"] if "than forksight reads" in limit]
+        self.assertEqual(len(refused), 2, refused)
+
     def test_many_findings_about_a_process_with_many_victims(self):
         def wait(tid):
             return {"tid": tid, "name": "w", "state": "S", "kind": "futex", "is_stuck": True, "wakers_known": True, "use": "mutex",

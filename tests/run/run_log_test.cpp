@@ -231,6 +231,40 @@ TEST_F(RunLogFile, ErrorsNameTheFile) {
   EXPECT_FALSE(write_run_log(folder_ / "none", RunLog{}));
 }
 
+TEST(RunLogBudget, OneFileMayTakeAll) {
+  const RunLogBudget budget(1);
+  EXPECT_EQ(budget.most(), largest_run_log());
+}
+
+TEST(RunLogBudget, LargeFilesLeaveRoomForOthers) {
+  const auto processes = [](const RunLogCosts& costs) { return of(costs, RunLogCost::kProcesses); };
+  const std::size_t all = processes(largest_run_log());
+  RunLogBudget budget(4);
+  std::size_t taken = 0;
+  for (int file = 0; file < 4; ++file) {
+    const RunLogCosts most = budget.most();
+    EXPECT_GE(processes(most), all / 8);
+    EXPECT_LE(processes(most), all * 3 / 8);
+    taken += processes(most);
+    budget.count(most);
+  }
+  EXPECT_LE(taken, all);
+}
+
+TEST(RunLogBudget, ALogThatHasMoreIsRefused) {
+  const std::string text = to_json(sample_log());
+  const auto log = parse_run_log(text);
+  ASSERT_TRUE(log);
+  EXPECT_EQ(of(log->costs, RunLogCost::kBytes), text.size());
+  EXPECT_TRUE(parse_run_log(text, log->costs));
+  for (const RunLogCost cost : {RunLogCost::kItems, RunLogCost::kRows, RunLogCost::kWaits, RunLogCost::kProcesses}) {
+    RunLogCosts less = log->costs;
+    ASSERT_GT(of(less, cost), 0U);
+    --of(less, cost);
+    EXPECT_FALSE(parse_run_log(text, less)) << static_cast<int>(cost);
+  }
+}
+
 TEST(MergeRunLog, AddsProcessesWithoutATrace) {
   model::Model model;
   merge_run_log(model, sample_log());
