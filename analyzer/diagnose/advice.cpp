@@ -216,16 +216,6 @@ bool can_be_ended(const model::Process& process) {
   return is_proven_dead(process) && !has_ended(process) && !process.is_core && !process.killed_by_run;
 }
 
-// Returns the process that started the hanging process. The framework's code in that process reacts when the user ends
-// the hanging process. Null if the starter has ended, or is no longer the parent.
-const model::Process* find_starter(const model::Model& model, const Finding& finding, Problem problem) {
-  const model::Process& process = model.processes[finding.process];
-  const std::int32_t starter = problem == Problem::kFullPipe ? process.ppid : finding.fork->pid;
-  const auto parent = std::ranges::find(model.processes, starter, &model::Process::pid);
-  const bool is_there = starter == process.ppid && parent != model.processes.end() && !has_ended(*parent);
-  return is_there ? &*parent : nullptr;
-}
-
 // Returns the pids of the finding's processes; none if one of the processes cannot be ended.
 std::vector<std::int32_t> find_pids_to_end(const model::Model& model, const Finding& finding) {
   std::vector<std::int32_t> pids;
@@ -250,23 +240,40 @@ bool have_parent(const model::Model& model, const Finding& finding, std::int32_t
                              [&](model::ProcessId id) { return model.processes[id].ppid == parent; });
 }
 
-// Returns a sentence about a process that waits in wait4() for the end of the finding's process; "" if no process does.
-// The waiting process goes on when the user ends the finding's process.
-std::string describe_processes_that_continue(const model::Model& model, const Finding& finding) {
-  for (const model::Process& process : model.processes) {
-    if (process.waits_for == finding.process && process.waits_via == "wait4" && !has_ended(process))
-      return fmt::format(" Process {} waits for its end, and then goes on.", process.pid);
-  }
-  return {};
-}
-
 void put_first(std::string text, bool is_tested, Finding& finding) {
   finding.fixes.insert(finding.fixes.begin(), {std::move(text), is_tested});
 }
 
 }  // namespace
 
-void add_advice(const model::Model& model, Finding& finding) {
+Advisor::Advisor(const model::Model& model) : model_(model) {
+  for (const model::Process& process : model.processes) {
+    by_pid_.try_emplace(process.pid, &process);
+    if (process.waits_for && process.waits_via == "wait4" && !has_ended(process))
+      waiter_for_end_of_.try_emplace(*process.waits_for, &process);
+  }
+}
+
+// Returns the process that started the hanging process. The framework's code in that process reacts when the user ends
+// the hanging process. Null if the starter has ended, or is no longer the parent.
+const model::Process* Advisor::find_starter(const Finding& finding, bool is_started_by_parent) const {
+  const model::Process& process = model_.processes[finding.process];
+  const std::int32_t starter = is_started_by_parent ? process.ppid : finding.fork->pid;
+  const auto parent = by_pid_.find(starter);
+  const bool is_there = starter == process.ppid && parent != by_pid_.end() && !has_ended(*parent->second);
+  return is_there ? parent->second : nullptr;
+}
+
+// Returns a sentence about a process that waits in wait4() for the end of the finding's process; "" if no process does.
+// The waiting process goes on when the user ends the finding's process.
+std::string Advisor::describe_processes_that_continue(const Finding& finding) const {
+  const auto waiter = waiter_for_end_of_.find(finding.process);
+  if (waiter == waiter_for_end_of_.end()) return {};
+  return fmt::format(" Process {} waits for its end, and then goes on.", waiter->second->pid);
+}
+
+void Advisor::add_advice(Finding& finding) const {
+  const model::Model& model = model_;
   const std::optional<Problem> problem = find_problem(model, finding);
   const bool is_of_lost_team =
       problem == Problem::kCopiedState && finding.rule == "lost-openmp-pool" &&
@@ -286,7 +293,7 @@ void add_advice(const model::Model& model, Finding& finding) {
   const model::Process& process = model.processes[finding.process];
   const bool is_one = finding.processes.size() == 1;
   const model::Process* const starter =
-      context != nullptr && can_be_ended(process) ? find_starter(model, finding, *problem) : nullptr;
+      context != nullptr && can_be_ended(process) ? find_starter(finding, *problem == Problem::kFullPipe) : nullptr;
   if (starter != nullptr && (is_one || *problem == Problem::kFullPipe)) {
     put_first(fmt::format("Now: end process {0} (kill -9 {0}): {1}", process.pid,
                           fmt::format(fmt::runtime(context->then), starter->pid)),
@@ -310,7 +317,7 @@ void add_advice(const model::Model& model, Finding& finding) {
   }
   std::string text = describe_processes_to_end(pids, finding);
   if (is_one) {
-    text += ". Its work is lost." + describe_processes_that_continue(model, finding);
+    text += ". Its work is lost." + describe_processes_that_continue(finding);
   } else if (starter != nullptr && have_parent(model, finding, starter->pid)) {
     text += ". For each of them: " + fmt::format(fmt::runtime(context->then), starter->pid);
   } else {

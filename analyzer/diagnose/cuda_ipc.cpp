@@ -1,6 +1,7 @@
 #include "diagnose/cuda_ipc.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace forksight::cuda {
@@ -15,6 +16,14 @@ bool has_succeeded(const IpcCall& call) { return call.ended_ns != 0 && call.resu
 bool may_have_succeeded(const IpcCall& call) { return call.ended_ns == 0 || call.result == 0; }
 
 }  // namespace
+
+template <class IsOver>
+std::optional<std::size_t> Sharing::OfHandle::find_first(std::uint64_t at_ns, const IsOver& is_over) const {
+  if (at_ns < latest_ns) over = 0;
+  latest_ns = at_ns;
+  while (over < all.size() && is_over(all[over])) ++over;
+  return over == all.size() ? std::nullopt : std::optional(over);
+}
 
 Sharing::Sharing(const Evidence& evidence) : evidence_(evidence) {
   std::vector<const IpcCall*> calls;
@@ -34,7 +43,7 @@ Sharing::Sharing(const Evidence& evidence) : evidence_(evidence) {
     switch (call->kind) {
       case CudaIpcKind::kExport:
         exported[place] = exports_.size();
-        by_handle_.emplace(call->handle, exports_.size());
+        exports_by_handle_[{evidence.process(call->process).host, call->handle}].all.push_back(exports_.size());
         exports_.push_back({call, nullptr});
         break;
       case CudaIpcKind::kFree:
@@ -46,6 +55,7 @@ Sharing::Sharing(const Evidence& evidence) : evidence_(evidence) {
         if (!has_succeeded(*call)) {
           if (call->ended_ns != 0) refused_.push_back(call);
         } else if (const auto [known, is_new] = opened.try_emplace(place, Opened{imports_.size(), 1}); is_new) {
+          imports_by_handle_[{call->process, call->handle}].all.push_back(imports_.size());
           imports_.push_back({call, nullptr, nullptr});
         } else {
           ++known->second.times;
@@ -61,13 +71,9 @@ Sharing::Sharing(const Evidence& evidence) : evidence_(evidence) {
       case CudaIpcKind::kContextGone:
         // A context of the process is gone. All memory that the process had open now counts as closed. Some of this
         // memory may still be open. forksight then reports nothing about that memory.
-        for (auto entry = opened.begin(); entry != opened.end();) {
-          if (entry->first.first != call->process) {
-            ++entry;
-            continue;
-          }
+        for (auto entry = opened.lower_bound({call->process, 0});
+             entry != opened.end() && entry->first.first == call->process; entry = opened.erase(entry)) {
           imports_[entry->second.import].close = call;
-          entry = opened.erase(entry);
         }
         break;
       case CudaIpcKind::kEnd: own_end_.emplace(call->process, call->began_ns); break;
@@ -76,24 +82,36 @@ Sharing::Sharing(const Evidence& evidence) : evidence_(evidence) {
   for (Import& import : imports_) import.of = find_export(*import.open);
 }
 
+// The exports of a handle are in the order in which they began. So the first export that was not freed is the answer,
+// or there is none.
 const Export* Sharing::find_export(const IpcCall& opened) const {
-  const std::string& host = evidence_.process(opened.process).host;
-  const auto [begin, end] = by_handle_.equal_range(opened.handle);
-  for (auto entry = begin; entry != end; ++entry) {
-    const Export& one = exports_[entry->second];
-    const bool is_freed = one.freed != nullptr && one.freed->began_ns < opened.began_ns;
-    if (!is_freed && evidence_.process(one.call->process).host == host && one.call->began_ns < opened.ended_ns) {
-      return &one;
-    }
-  }
-  return nullptr;
+  const auto found = exports_by_handle_.find({evidence_.process(opened.process).host, opened.handle});
+  if (found == exports_by_handle_.end()) return nullptr;
+  const auto is_freed = [&](std::size_t index) {
+    const IpcCall* const freed = exports_[index].freed;
+    return freed != nullptr && freed->began_ns < opened.began_ns;
+  };
+  const std::optional<std::size_t> first = found->second.find_first(opened.began_ns, is_freed);
+  if (!first) return nullptr;
+  const Export& one = exports_[found->second.all[*first]];
+  return one.call->began_ns < opened.ended_ns ? &one : nullptr;
 }
 
 const Import* Sharing::find_open(model::ProcessId process, std::uint64_t handle, std::uint64_t at_ns) const {
-  const auto found = std::ranges::find_if(imports_, [&](const Import& import) {
-    return import.open->process == process && import.open->handle == handle && is_open_at(import, at_ns);
-  });
-  return found == imports_.end() ? nullptr : &*found;
+  const auto found = imports_by_handle_.find({process, handle});
+  if (found == imports_by_handle_.end()) return nullptr;
+  const auto is_closed = [&](std::size_t index) {
+    const IpcCall* const close = imports_[index].close;
+    return close != nullptr && close->began_ns <= at_ns;
+  };
+  const std::optional<std::size_t> first = found->second.find_first(at_ns, is_closed);
+  if (!first) return nullptr;
+  const std::vector<std::size_t>& all = found->second.all;
+  for (std::size_t at = *first; at < all.size() && imports_[all[at]].open->began_ns <= at_ns; ++at) {
+    evidence_.check_time();
+    if (is_open_at(imports_[all[at]], at_ns)) return &imports_[all[at]];
+  }
+  return nullptr;
 }
 
 bool Sharing::was_alive_after(model::ProcessId process, std::uint64_t at_ns) const {

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "diagnose/evidence.hpp"
@@ -52,9 +54,22 @@ class Sharing {
   bool is_whole(model::ProcessId process) const { return !evidence_.process(process).has_gaps; }
 
  private:
+  // Exports or imports with the same handle, as indexes, in the order in which they began. There may be a million of
+  // them, most of them over. The rules ask in the order of time, so those that are over at the beginning are skipped.
+  struct OfHandle {
+    std::vector<std::size_t> all;
+    mutable std::size_t over = 0;         // so many at the beginning of `all` were over at `latest_ns`
+    mutable std::uint64_t latest_ns = 0;  // the latest time that was asked about
+
+    // Returns the position in `all` of the first one that is not over at `at_ns`.
+    template <class IsOver>
+    std::optional<std::size_t> find_first(std::uint64_t at_ns, const IsOver& is_over) const;
+  };
+
   const Evidence& evidence_;
   std::vector<Export> exports_;
-  std::multimap<std::uint64_t, std::size_t> by_handle_;
+  std::map<std::pair<std::string, std::uint64_t>, OfHandle> exports_by_handle_;       // by host and handle
+  std::map<std::pair<model::ProcessId, std::uint64_t>, OfHandle> imports_by_handle_;  // by process and handle
   std::vector<Import> imports_;
   std::vector<const IpcCall*> refused_;
   std::map<model::ProcessId, std::uint64_t> last_act_;

@@ -279,9 +279,10 @@ Diagnosed diagnose_within(std::chrono::nanoseconds longest, const model::Model& 
   findings = merge_equal(std::move(findings));
   attach_victims(model, bytes_left, findings);
   attach_bound_processes(model, findings);
+  const Advisor advisor(model);
   for (Finding& finding : findings) {
     std::stable_partition(finding.fixes.begin(), finding.fixes.end(), [](const Fix& fix) { return fix.verified; });
-    add_advice(model, finding);
+    advisor.add_advice(finding);
   }
   std::ranges::stable_sort(findings, {}, place_of);
   return {std::move(findings), too_long.empty()};

@@ -105,6 +105,11 @@ Evidence::Evidence(const model::Model& model, RuleClock& clock)
     std::uint64_t& last = last_open_[{touch.process, touch.tid}];
     last = std::max(last, touch.time_ns);
   }
+  for (const cycles::Cycle& ring : cycles_.found) {
+    for (std::size_t index = 0; index < ring.size(); ++index) {
+      places_in_rings_[{ring[index].process, ring[index].wait->tid}].push_back({&ring, index});
+    }
+  }
   for (const model::HandlerRun& run : model.handler_runs) {
     is_in_handler_[run.process] = true;
     const model::HandlerRun*& outermost = handlers_[{run.process, run.tid}];
@@ -231,16 +236,20 @@ std::optional<Certainty> Evidence::find_hang(const model::Touch& touch) const {
 // True if the lock has other readers than those that the fork lost. There are two such cases: the lock counts more
 // readers than the fork lost, or the forking thread held the lock, too.
 bool Evidence::has_other_readers(const model::Touch& touch) const {
-  const std::vector<model::Held>& held = fork(touch).held;
-  const model::Held& of_touch = held[*touch.held];
-  std::uint32_t lost = 0;
-  for (const model::Held& one : held) {
-    if (model_.locks[one.lock].address != model_.locks[of_touch.lock].address) continue;
-    if (one.by_forking_thread) return true;
-    ++lost;
+  const model::Fork& at = fork(touch);
+  const auto [known, is_new] = readers_.try_emplace(&at);
+  if (is_new) {
+    for (const model::Held& one : at.held) {
+      Readers& readers = known->second[model_.locks[one.lock].address];
+      readers.has_forking_thread = readers.has_forking_thread || one.by_forking_thread;
+      if (!one.by_forking_thread) ++readers.others;
+    }
   }
+  const model::Held& of_touch = at.held[*touch.held];
+  const Readers readers = known->second[model_.locks[of_touch.lock].address];
+  if (readers.has_forking_thread) return true;
   const model::Wait* const seen = find_wait(touch.process, touch.tid);
-  return seen != nullptr && seen->object == model_.locks[of_touch.lock].address && seen->readers > lost;
+  return seen != nullptr && seen->object == model_.locks[of_touch.lock].address && seen->readers > readers.others;
 }
 
 // True if the holder may be only a copy of the thread that took the lock. The first thread of a forked process is a
@@ -427,6 +436,12 @@ const std::string& Evidence::describe_liveness(const model::Process& process) co
   const auto [known, is_new] = liveness_.try_emplace(&process);
   if (is_new) known->second = tell_liveness(process);
   return known->second;
+}
+
+std::span<const Evidence::PlaceInRing> Evidence::places_in_rings(model::ProcessId id, std::int32_t tid) const {
+  clock_.check();
+  const auto found = places_in_rings_.find({id, tid});
+  return found == places_in_rings_.end() ? std::span<const PlaceInRing>() : found->second;
 }
 
 const model::Wait* Evidence::find_wait(model::ProcessId id, std::int32_t tid) const {

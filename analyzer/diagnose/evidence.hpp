@@ -30,6 +30,13 @@ class Evidence {
   void check_time() const { clock_.check(); }
   // The rings of threads that wait for each other (wait_cycles.hpp).
   const std::vector<cycles::Cycle>& cycles() const { return cycles_.found; }
+  // A ring, and the index of one of its links.
+  struct PlaceInRing {
+    const cycles::Cycle* ring = nullptr;
+    std::size_t index = 0;
+  };
+  // Returns the links of rings in which the thread waits, in the order of cycles().
+  std::span<const PlaceInRing> places_in_rings(model::ProcessId id, std::int32_t tid) const;
   // False: there were too many waits to search all of them for rings.
   bool has_all_cycles() const { return cycles_.is_complete; }
   // The rings of locks that threads took in opposite orders (lock_orders.hpp).
@@ -100,6 +107,13 @@ class Evidence {
   // True if the thread was seen to do something later. This shows that the call returned, although no record says so.
   bool did_return(const model::Touch& touch) const;
 
+  // Who held a lock at a fork.
+  struct Readers {
+    bool has_forking_thread = false;
+    std::uint32_t others = 0;
+  };
+  using ReadersByAddress = std::unordered_map<std::uint64_t, Readers>;
+
   const model::Model& model_;
   RuleClock& clock_;
   cycles::Cycles cycles_;
@@ -109,6 +123,8 @@ class Evidence {
   std::vector<bool> is_in_handler_;                             // indexed by process
   std::map<ThreadKey, const model::Wait*> waits_;
   mutable std::unordered_map<const model::Process*, std::string> liveness_;  // the sentences made so far
+  std::map<ThreadKey, std::vector<PlaceInRing>> places_in_rings_;
+  mutable std::unordered_map<const model::Fork*, ReadersByAddress> readers_;  // the forks that were asked about so far
   std::map<ThreadKey, std::uint64_t> last_act_;
   std::map<ThreadKey, std::uint64_t> last_open_;            // when the thread's last open hazard began
   std::map<ThreadKey, const model::HandlerRun*> handlers_;  // the outermost handler that the thread is in

@@ -149,16 +149,13 @@ std::string name(const model::HandlerHold& hold) {
 std::optional<Inversion> find_inversion(const Evidence& evidence, const model::HandlerRun& run) {
   const model::HandlerWait* const own = innermost_wait(run);
   if (run.holds.empty() || own == nullptr || own->kind != model::HandlerWaitKind::kLock) return std::nullopt;
-  for (const cycles::Cycle& ring : evidence.cycles()) {
-    for (std::size_t i = 0; i < ring.size(); ++i) {
-      const cycles::Link& link = ring[(i + 1) % ring.size()];
-      const bool is_handler = link.process == run.process && link.wait->tid == run.tid;
-      const auto is_held = [&](const model::HandlerHold& hold) { return hold.object == ring[i].wait->object; };
-      const auto hold = std::ranges::find_if(run.holds, is_held);
-      if (!is_handler || ring.size() < 2 || ring[i].process != run.process || hold == run.holds.end()) continue;
-      return Inversion{&*hold, ring[i].wait, find_taker(evidence.model(), run, *hold),
-                       cycles::is_made_of(ring, {"mutex", "rwlock"})};
-    }
+  for (const auto& [ring, index] : evidence.places_in_rings(run.process, run.tid)) {
+    const cycles::Link& before = (*ring)[(index + ring->size() - 1) % ring->size()];
+    const auto is_held = [&](const model::HandlerHold& hold) { return hold.object == before.wait->object; };
+    const auto hold = std::ranges::find_if(run.holds, is_held);
+    if (ring->size() < 2 || before.process != run.process || hold == run.holds.end()) continue;
+    return Inversion{&*hold, before.wait, find_taker(evidence.model(), run, *hold),
+                     cycles::is_made_of(*ring, {"mutex", "rwlock"})};
   }
   return std::nullopt;
 }
