@@ -12,6 +12,7 @@ namespace {
 constexpr std::size_t kColumns = 100;  // used if the width is not known
 constexpr std::size_t kNarrow = 60;    // on narrower pages, each label has a separate line
 constexpr std::size_t kLabelColumn = 16;
+constexpr std::size_t kHeadlineIndent = 4;  // of the lines after the first one
 constexpr std::size_t kItemIndent = 4;
 constexpr std::size_t kListIndent = 8;
 constexpr std::size_t kRowIndent = 6;
@@ -90,7 +91,8 @@ void Page::headline(Style style, std::string_view text) {
   if (keeps_headlines_whole_) {
     put(style, printable(text));
   } else {
-    flow(style, printable(text), 0);
+    // Otherwise the name of a process could be chosen so that it begins a line like a headline of forksight.
+    flow(style, printable(text), kHeadlineIndent);
   }
   end_line();
 }

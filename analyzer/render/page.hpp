@@ -35,7 +35,8 @@ class Page {
  public:
   explicit Page(const PageOptions& paper);
 
-  // Adds a headline. It is not wrapped if the width of the page is not known.
+  // Adds a headline. It is not wrapped if the width of the page is not known. If it is wrapped, its further lines are
+  // indented.
   void headline(Style style, std::string_view text);
   // Adds a paragraph. Its first line begins at column `indent`. The other lines begin two columns further to the right,
   // but at column 0 if `indent` is 0.

@@ -9,7 +9,8 @@
 namespace forksight::render {
 
 // Returns valid UTF-8 without control characters. Control characters, including newlines and tabs, and bytes that are
-// not UTF-8 become \xNN.
+// not UTF-8 become \xNN. So do spaces other than U+0020, characters without a width, and the first character of "##[",
+// which is a command in the log of a CI system.
 std::string printable(std::string_view text);
 
 // Writes each control character as \uXXXX, which has the same meaning in JSON. The control characters are those that

@@ -45,7 +45,7 @@ TEST(Page, DoesNotWrapHeadlinesIfTheWidthIsNotKnown) {
   EXPECT_EQ(page.take(), text + "\nchild 2000 " + std::string(60, 'x') + "\n" + std::string(60, 'y') + "\n");
   Page narrow = page_of(80);
   narrow.headline(Style::kBold, text);
-  EXPECT_EQ(narrow.take(), "child 2000 " + std::string(60, 'x') + "\n" + std::string(60, 'y') + "\n");
+  EXPECT_EQ(narrow.take(), "child 2000 " + std::string(60, 'x') + "\n    " + std::string(60, 'y') + "\n");
 }
 
 TEST(Page, PutsThePlaceOnItsOwnLineIfThereIsNoRoom) {
@@ -81,7 +81,7 @@ TEST(Page, PutsLabelsOnTheirOwnLinesOnANarrowPage) {
 TEST(Page, ColoursEachLineByItself) {
   Page page({.colour = true, .columns = 40});
   page.headline(Style::kBold, "0123456789 0123456789 0123456789 012345 0123456789");
-  EXPECT_EQ(page.take(), "\x1b[1m0123456789 0123456789 0123456789 012345\x1b[0m\n\x1b[1m0123456789\x1b[0m\n");
+  EXPECT_EQ(page.take(), "\x1b[1m0123456789 0123456789 0123456789 012345\x1b[0m\n    \x1b[1m0123456789\x1b[0m\n");
 }
 
 TEST(Page, LinksOnlyInColour) {

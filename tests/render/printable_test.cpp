@@ -37,6 +37,31 @@ TEST(Printable, ShowsEachCharacterThatReorders) {
   }
 }
 
+// All of Unicode's category Zs (spaces) but U+0020, characters without a width, and tag characters.
+const char* const kDisguised[] = {
+    "\xc2\xa0",         "\xe1\x9a\x80",     "\xe2\x80\x80",    "\xe2\x80\x81", "\xe2\x80\x82", "\xe2\x80\x83",
+    "\xe2\x80\x84",     "\xe2\x80\x85",     "\xe2\x80\x86",    "\xe2\x80\x87", "\xe2\x80\x88", "\xe2\x80\x89",
+    "\xe2\x80\x8a",     "\xe2\x80\xaf",     "\xe2\x81\x9f",    "\xe3\x80\x80", "\xc2\xad",     "\xe2\x80\x8b",
+    "\xe2\x80\x8c",     "\xe2\x80\x8d",     "\xe2\x81\xa0",    "\xe1\xa0\x8e", "\xe2\x81\xa3", "\xef\xbb\xbf",
+    "\xf3\xa0\x80\x81", "\xf3\xa0\x81\xa1", "\xf3\xa0\x81\xbf"};
+
+TEST(Printable, ShowsSpacesAndCharactersWithoutAWidth) {
+  for (const std::string mark : kDisguised) {
+    const std::string shown = printable("a" + mark + "b");
+    EXPECT_EQ(shown.find(mark), std::string::npos) << shown;
+    EXPECT_EQ(shown.substr(0, 3), "a\\x") << shown;
+    EXPECT_EQ(escape_json_controls("\"" + mark + "\"").find(mark), std::string::npos);
+  }
+  EXPECT_EQ(escape_json_controls("\"\xc2\xa0|\xf3\xa0\x81\xa1\""), "\"\\u00a0|\\udb40\\udc61\"");
+}
+
+TEST(Printable, ShowsCommandsOfCiSystems) {
+  EXPECT_EQ(printable("a ##[add-mask]e ##vso[task.complete]"), "a \\x23#[add-mask]e \\x23#vso[task.complete]");
+  EXPECT_EQ(printable("###[group]"), "#\\x23#[group]");
+  EXPECT_EQ(printable("## [x] #[y] ##"), "## [x] #[y] ##");
+  EXPECT_EQ(escape_json_controls("\"##[error]\""), "\"\\u0023#[error]\"");
+}
+
 TEST(JsonControls, AreEscapedAndMeanTheSame) {
   EXPECT_EQ(escape_json_controls("{\"a\": \"x\xe2\x80\xaey\xd8\x9c\"}"), "{\"a\": \"x\\u202ey\\u061c\"}");
   EXPECT_EQ(escape_json_controls("\"\xc2\x9b\""), "\"\\u009b\"");  // C1
