@@ -92,24 +92,6 @@ if child == 0:
     os._exit(0)
 os._exit(os.waitpid(child, 0)[1] != 0)
 """
-# A thread of the parent waits for an item of the empty queue. The child waits for an item, too, until it is interrupted.
-INTERRUPTED_GET = """
-import os, queue, signal, threading, time
-signal.signal(signal.SIGINT, signal.default_int_handler)
-items = queue.SimpleQueue()
-threading.Thread(target=items.get, daemon=True).start()
-time.sleep(0.3)
-child = os.fork()
-if child == 0:
-    try:
-        items.get()
-    except KeyboardInterrupt:
-        os._exit(0)
-    os._exit(1)
-time.sleep(0.7)
-os.kill(child, signal.SIGINT)
-os._exit(os.waitpid(child, 0)[1] != 0)
-"""
 # The child waits for an item of an empty queue until it gets SIGINT, and a thread of the parent waits there, too. The
 # lock of the queue is taken as long as the queue is empty. The program is healthy.
 WAITS_FOR_ITEM = """
@@ -165,11 +147,11 @@ class PythonLocks(unittest.TestCase):
         return done.returncode, " ".join(done.stderr.split())
 
     def test_on_orphan_lets_a_child_wait_that_its_own_handler_wakes(self):
-        for name, script in (("lock", HANDLER_RELEASES), ("queue", INTERRUPTED_GET)):
+        for name, script, status in (("lock", HANDLER_RELEASES, 0), ("queue", WAITS_FOR_ITEM.replace("WAIT_S", "0.7"), 7)):
             for policy in ("abort", "recover"):
                 with self.subTest(name, policy=policy):
-                    status, said = self.run_with_policy(policy, script)
-                    self.assertEqual(status, 0, said)
+                    ended, said = self.run_with_policy(policy, script)
+                    self.assertEqual(ended, status, said)
                     self.assertNotIn("CURED", said)
                     self.assertNotIn("aborted", said)
 
