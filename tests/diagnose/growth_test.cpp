@@ -20,6 +20,7 @@ namespace forksight {
 namespace {
 
 constexpr std::size_t kSize = 1000;
+constexpr std::size_t kSizeOfQuickRules = 10'000;
 constexpr double kMostGrowth = 8;
 
 double processor_time() {
@@ -40,9 +41,9 @@ double time_of_rules(const model::Model& model) {
   return least;
 }
 
-void expect_linear(const std::function<model::Model(std::size_t)>& make) {
-  const double small = time_of_rules(make(kSize));
-  const double large = time_of_rules(make(4 * kSize));
+void expect_linear(const std::function<model::Model(std::size_t)>& make, std::size_t size = kSize) {
+  const double small = time_of_rules(make(size));
+  const double large = time_of_rules(make(4 * size));
   EXPECT_LT(large / small, kMostGrowth) << small << " s and " << large << " s";
 }
 
@@ -157,39 +158,45 @@ model::CudaIpcCall cuda_call(model::CudaIpcKind kind, model::ProcessId process, 
 model::Model two_processes() { return model_of({dead_process(100, {}), dead_process(200, {})}); }
 
 TEST(Growth, ContextsThatEndBesideOpenMemory) {
-  expect_linear([](std::size_t size) {
-    model::Model model = two_processes();
-    for (std::size_t i = 0; i < size; ++i) {
-      model.cuda_ipc.push_back(cuda_call(model::CudaIpcKind::kOpen, 0, i + 1, i));
-      model.cuda_ipc.push_back(cuda_call(model::CudaIpcKind::kContextGone, 1, 0, size + i));
-    }
-    return model;
-  });
+  expect_linear(
+      [](std::size_t size) {
+        model::Model model = two_processes();
+        for (std::size_t i = 0; i < size; ++i) {
+          model.cuda_ipc.push_back(cuda_call(model::CudaIpcKind::kOpen, 0, i + 1, i));
+          model.cuda_ipc.push_back(cuda_call(model::CudaIpcKind::kContextGone, 1, 0, size + i));
+        }
+        return model;
+      },
+      kSizeOfQuickRules);
 }
 
 TEST(Growth, ExportsOfOneHandleThatWereFreed) {
-  expect_linear([](std::size_t size) {
-    model::Model model = two_processes();
-    for (std::size_t i = 0; i < size; ++i) {
-      model.cuda_ipc.push_back(cuda_call(model::CudaIpcKind::kExport, 0, 7, i));
-      model.cuda_ipc.push_back(cuda_call(model::CudaIpcKind::kFree, 0, 7, i));
-      model.cuda_ipc.back().began_ns += 2 * size;
-      model.cuda_ipc.push_back(cuda_call(model::CudaIpcKind::kOpen, 1, 7, 2 * size + i));
-    }
-    return model;
-  });
+  expect_linear(
+      [](std::size_t size) {
+        model::Model model = two_processes();
+        for (std::size_t i = 0; i < size; ++i) {
+          model.cuda_ipc.push_back(cuda_call(model::CudaIpcKind::kExport, 0, 7, i));
+          model.cuda_ipc.push_back(cuda_call(model::CudaIpcKind::kFree, 0, 7, i));
+          model.cuda_ipc.back().began_ns += 2 * size;
+          model.cuda_ipc.push_back(cuda_call(model::CudaIpcKind::kOpen, 1, 7, 2 * size + i));
+        }
+        return model;
+      },
+      kSizeOfQuickRules);
 }
 
 TEST(Growth, RefusedCallsBesideOpenMemory) {
-  expect_linear([](std::size_t size) {
-    model::Model model = two_processes();
-    for (std::size_t i = 0; i < size; ++i) {
-      model.cuda_ipc.push_back(cuda_call(model::CudaIpcKind::kOpen, 0, i + 1, i));
-      model.cuda_ipc.push_back(cuda_call(model::CudaIpcKind::kOpen, 0, size + i + 1, size + i));
-      model.cuda_ipc.back().result = 400;
-    }
-    return model;
-  });
+  expect_linear(
+      [](std::size_t size) {
+        model::Model model = two_processes();
+        for (std::size_t i = 0; i < size; ++i) {
+          model.cuda_ipc.push_back(cuda_call(model::CudaIpcKind::kOpen, 0, i + 1, i));
+          model.cuda_ipc.push_back(cuda_call(model::CudaIpcKind::kOpen, 0, size + i + 1, size + i));
+          model.cuda_ipc.back().result = 400;
+        }
+        return model;
+      },
+      kSizeOfQuickRules);
 }
 
 // Handlers that wait beside rings of two threads.
