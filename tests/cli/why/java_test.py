@@ -4,6 +4,7 @@ Only the JVM knows which thread holds a monitor. So `why` says how many threads 
 names the holders. `why` must not count threads that sleep in wait().
 """
 import sys
+import time
 import unittest
 from pathlib import Path
 
@@ -14,10 +15,15 @@ SOURCE = Path(__file__).with_name("Monitors.java")
 
 
 class Monitors(unittest.TestCase):
-    def said_of(self, mode):
+    def said_of(self, mode, until=""):
+        """Returns the pid of the JVM and what `why` says. If `why` does not say `until`, asks again for 30 s: the threads of the JVM
+        may not have come to their waits yet."""
         program = Program([JAVA, "-Xint", "-XX:+UseSerialGC", str(SOURCE), mode])
+        end = time.monotonic() + 30
         try:
             done = FORKSIGHT.run(program.pid)
+            while until not in done.stdout + done.stderr and time.monotonic() < end:
+                done = FORKSIGHT.run(program.pid)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             return program.pid, done.stdout + done.stderr
         finally:
@@ -25,7 +31,7 @@ class Monitors(unittest.TestCase):
             program.close()
 
     def test_two_threads_that_wait_for_monitors_are_counted_and_jstack_is_named(self):
-        pid, said = self.said_of("ring")
+        pid, said = self.said_of("ring", until="synchronized")
         self.assertIn(f"process {pid}: 2 threads wait to enter `synchronized` code", " ".join(said.split()))
         self.assertIn(f"`jstack {pid}`", said)
 
