@@ -10,8 +10,8 @@
 
 namespace forksight::watch {
 
-// Returns the signals of the POSIX timers of a process; 0 if /proc does not show them. Bit 0 is signal 1. `tid`: a living
-// thread of the process.
+// Returns the signals of the POSIX timers of a process; 0 if /proc does not show them. Bit 0 is signal 1. `tid`: a
+// living thread of the process.
 std::uint64_t find_timer_signals(std::int32_t tid);
 
 // Returns those signals of `caught` that the kernel may send by itself: at a set time, or because a descriptor became

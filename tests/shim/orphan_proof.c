@@ -1,10 +1,10 @@
-// In each scene except "at_once" and "other_handlers" a lock looks like an orphan, but is not lost. --on-orphan must not
-// recover the lock. The lock is a semaphore that threads use as a signal, a semaphore that a signal handler posts, a
-// lock that a thread of the child holds, a lock that the child has initialised again, or a lock in shared memory that a
-// thread of the parent releases. In the scenes "at_once" and "other_handlers" the lock is an orphan. In "at_once" several
-// threads of the child request this lock, and only one of these threads may recover the lock. In "other_handlers" the
-// child has handlers that cannot post the semaphore. Without the shim each scene succeeds except these two. The program
-// prints what went wrong.
+// In each scene except "at_once" and "other_handlers" a lock looks like an orphan, but is not lost. --on-orphan must
+// not recover the lock. The lock is a semaphore that threads use as a signal, a semaphore that a signal handler posts,
+// a lock that a thread of the child holds, a lock that the child has initialised again, or a lock in shared memory that
+// a thread of the parent releases. In the scenes "at_once" and "other_handlers" the lock is an orphan. In "at_once"
+// several threads of the child request this lock, and only one of these threads may recover the lock. In
+// "other_handlers" the child has handlers that cannot post the semaphore. Without the shim each scene succeeds except
+// these two. The program prints what went wrong.
 #include <errno.h>
 #include <forksight/annotate.h>
 #include <pthread.h>
@@ -121,8 +121,8 @@ static void signal_from_one(void) {
   end_in(child);
 }
 
-// The semaphore looks like a lock, and the child has one thread. A handler that the child itself has asked for posts the
-// semaphore.
+// The semaphore looks like a lock, and the child has one thread. A handler that the child itself has asked for posts
+// the semaphore.
 static volatile sig_atomic_t g_has_posted;
 
 static void post_one(int unused) {

@@ -28,7 +28,10 @@ class Filler {
       fill(value.emplace_back());
     } else if constexpr (requires { value.has_value(); }) {
       fill(value.emplace());
-    } else if constexpr (std::is_array_v<T> || requires { std::tuple_size<T>::value; value.begin(); }) {
+    } else if constexpr (std::is_array_v<T> || requires {
+                           std::tuple_size<T>::value;
+                           value.begin();
+                         }) {
       for (auto& item : value) fill(item);
     } else if constexpr (std::is_same_v<T, bool>) {
       value = true;
