@@ -32,6 +32,4 @@ class Advisor {
   std::unordered_map<model::ProcessId, const model::Process*> waiter_for_end_of_;  // the first one that still exists
 };
 
-inline void add_advice(const model::Model& model, Finding& finding) { Advisor(model).add_advice(finding); }
-
 }  // namespace forksight

@@ -62,10 +62,10 @@ std::vector<Finding> merge_equal(std::vector<Finding> all) {
   return merged;
 }
 
-// Changes a proven hang to a likely one if one of its processes has `may_be_timed_out`. In such a process, a timer or
-// the end of a child may run a signal handler, although no process sends a signal. That handler may jump out of the
-// wait for a lock, unlock the lock, or cancel the thread that it interrupted. So this applies to every rule and to
-// every kind of wait.
+// Changes a proven hang to a likely one if one of its processes has `may_be_timed_out`. Such a process may receive a
+// signal although no other process sends one. The signal may end the process. Or it may run a handler that jumps out of
+// the wait for a lock, unlocks the lock, or cancels the thread that it interrupted. So this applies to every rule and
+// to every kind of wait.
 void lower_certainty_for_timers(const model::Model& model, std::vector<Finding>& findings) {
   for (Finding& finding : findings) {
     const auto has_timer = [&](model::ProcessId id) { return model.processes[id].may_be_timed_out; };
@@ -73,8 +73,8 @@ void lower_certainty_for_timers(const model::Model& model, std::vector<Finding>&
     if (!is_proven || std::ranges::none_of(finding.processes, has_timer)) continue;
     finding.harm = Certainty::kLikely;
     add_sentence(finding,
-                 "It is not proven that this never ends: a timer or the end of a child may run a signal handler, and "
-                 "the handler may jump out of the wait.");
+                 "It is not proven that this never ends: a signal may come from a timer, from the end of a child or "
+                 "from another thread, and end the process or run a handler that jumps out of the wait.");
   }
 }
 

@@ -255,8 +255,7 @@ std::string reason_for_doubt(const Orphan& orphan) {
       if (may_be_of_child(orphan)) {
         return fmt::format(
             "The lock names its owner by a number that two threads have had: {} in the pid namespace of the parent, "
-            "and "
-            "a thread of this process in its own pid namespace. If the thread of this process holds the lock, the "
+            "and a thread of this process in its own pid namespace. If the thread of this process holds the lock, the "
             "threads of this process deadlock, and the fork is not the cause.",
             words::thread(orphan.holder));
       }

@@ -396,8 +396,9 @@ struct Process {
   // kDeadButForSignal: what may still end the wait of the process, for example "a handler of SIGTERM". Empty: the wait
   // may be ended by a handler that a core does not show, or by Python's handler of Ctrl-C.
   std::vector<std::string> ways_out;
-  // A signal handler could end the wait of this process, or of a process for which this process waits. That handler may
-  // run even if nobody sends a signal: a timer may expire, or a child may end.
+  // A signal could end the wait of this process, or of a process for which this process waits. That signal may come
+  // although no other process sends it: a timer may expire, a child may end, or a thread of the same process may send
+  // it.
   bool may_be_timed_out = false;
   std::uint64_t unheard_for_ms = 0;  // how long the first of `unheard_signals` was seen to be pending
   // The Python stacks of the process. Either forksight read them from the memory of the process, or the shim wrote them

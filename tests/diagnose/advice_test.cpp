@@ -60,7 +60,7 @@ Finding finding_of(const model::Stack& stack, std::string_view rule) {
 }
 
 std::vector<std::string> advise(Finding finding, const model::Model& model = family()) {
-  add_advice(model, finding);
+  Advisor(model).add_advice(finding);
   std::vector<std::string> texts;
   for (const Fix& fix : finding.fixes) texts.push_back(fix.text);
   return texts;
@@ -145,7 +145,7 @@ TEST(Advice, PyTorchMayUseOneThreadInTheChild) {
   Finding finding = finding_of(native_stack("at::sum", "/usr/lib/libtorch_cpu.so.1.13"), "lost-openmp-pool");
   finding.fork->stack = stack_of(kPool);
   Finding advised = finding;
-  add_advice(model, advised);
+  Advisor(model).add_advice(advised);
   ASSERT_EQ(advised.fixes.size(), 4U);
   EXPECT_NE(advised.fixes[1].text.find("multiprocessing.get_context"), std::string::npos) << advised.fixes[1].text;
   EXPECT_NE(advised.fixes[2].text.find(kRemedy), std::string::npos) << advised.fixes[2].text;
@@ -168,11 +168,13 @@ TEST(Advice, AdviceAboutFuturesIsOnlyForLostWakeups) {
 TEST(Advice, IsMarkedAsTestedOnlyForTheRuleOfItsCase) {
   Finding finding = finding_of(kPool);
   finding.rule = "python-lock-orphaned";
-  add_advice(family(), finding);
+  const model::Model model = family();
+  const Advisor advisor(model);
+  advisor.add_advice(finding);
   EXPECT_FALSE(finding.fixes[0].verified) << "the advice to end a process is not marked as tested";
   EXPECT_TRUE(finding.fixes[1].verified);
   finding = finding_of(kPool);
-  add_advice(family(), finding);
+  advisor.add_advice(finding);
   EXPECT_FALSE(finding.fixes[1].verified) << "no case tries this for " << finding.rule;
 }
 

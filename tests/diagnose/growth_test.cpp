@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <ctime>
 #include <functional>
 #include <string>
 #include <utility>
@@ -15,6 +14,7 @@
 #include "dead_process.hpp"
 #include "diagnose/diagnose.hpp"
 #include "files/budgets.hpp"
+#include "processor_time.hpp"
 
 namespace forksight {
 namespace {
@@ -23,20 +23,14 @@ constexpr std::size_t kSize = 1000;
 constexpr std::size_t kSizeOfQuickRules = 10'000;
 constexpr double kMostGrowth = 8;
 
-double processor_time() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
-
 double time_of_rules(const model::Model& model) {
   double least = 1e9;
   for (int i = 0; i < 2; ++i) {
-    const double begin = processor_time();
+    const double begin = test::processor_time();
     std::vector<std::string> limits;
     diagnose(model, limits);
     EXPECT_TRUE(limits.empty()) << limits.front();
-    least = std::min(least, processor_time() - begin);
+    least = std::min(least, test::processor_time() - begin);
   }
   return least;
 }

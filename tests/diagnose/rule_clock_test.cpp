@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <ctime>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,17 +12,12 @@
 #include "dead_process.hpp"
 #include "diagnose/diagnose.hpp"
 #include "diagnose/wait_cycles.hpp"
+#include "processor_time.hpp"
 
 namespace forksight {
 namespace {
 
 using std::chrono::milliseconds;
-
-double processor_time() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
 
 // A thread that waits for a mutex that it holds.
 model::Wait waits_for_itself(std::int32_t pid, std::int32_t tid) {
@@ -41,16 +35,16 @@ model::Wait waits_for_itself(std::int32_t pid, std::int32_t tid) {
 }
 
 TEST(RuleClock, ARuleMayTakeHalfOfWhatIsLeft) {
-  const double begin = processor_time();
+  const double begin = test::processor_time();
   RuleClock clock(milliseconds(100));
   std::vector<double> taken;
   while (clock.begin_rule()) {
-    const double began = processor_time();
+    const double began = test::processor_time();
     EXPECT_THROW(while (true) clock.check(), RuleTookTooLong);
     EXPECT_TRUE(clock.is_used_up());
-    taken.push_back(processor_time() - began);
+    taken.push_back(test::processor_time() - began);
   }
-  EXPECT_LT(processor_time() - begin, 0.2);
+  EXPECT_LT(test::processor_time() - begin, 0.2);
   ASSERT_GT(taken.size(), 3U);
   EXPECT_LT(taken.size(), 12U);
   EXPECT_GT(taken[0], 0.04);

@@ -338,7 +338,8 @@ class Sentences(unittest.TestCase):
         self.assertEqual(self.answer(text, "main", waits.format(100, 103)), "false")
 
     def test_a_handler_that_may_jump(self):
-        sentence = "It is not proven that this never ends: a timer or the end of a child may run a signal handler, and the handler may jump out of the wait."
+        sentence = ("It is not proven that this never ends: a signal may come from a timer, from the end of a child or from another thread, "
+                    "and end the process or run a handler that jumps out of the wait.")
         self.assertEqual(self.answer(IDLE, "main", sentence), "true")
         self.assertEqual(self.answer(RING, "main", sentence), "false")
 

@@ -554,7 +554,7 @@ FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
     (r"An? (?P<k>[\w-]+)(?: mutex)? records its owner by thread id, here (?P<h>\d+). In the child .+", Reading.remembers),
     (r"The mutex is not recursive: .+", Reading.not_recursive),
     (SLEPT + r", and no task is left that could wake it: proven, it never goes on(?:, unless a signal ends (?P<u>[^.]+))?", Reading.nobody_can),
-    (r"It is not proven that this never ends: a timer or the end of a child may run a signal handler, and the handler may jump out of the wait",
+    (r"It is not proven that this never ends: a signal may come from a timer, from the end of a child or from another thread, and end the process or run a handler that jumps out of the wait",
      Reading.a_handler_may_run),
     (SLEPT + r": no task can wake it, only (?P<l>.+) could", Reading.only_a_handler_can),
 )]
