@@ -97,11 +97,16 @@ class Queue:
         return seen
 
     def expect(self, member, kind, text):
-        """Waits until this member waits for a message or a buffer. Then `why` must report this wait with this text."""
+        """Waits until this member waits for a message or a buffer. Then `why` must report this wait with this text. Asks again for up to
+        30 s, because the member wakes up now and then, and `why` may look just then."""
         seen = self.wait_until(lambda q: any(p["pid"] == member.pid and p["waits_for"] == kind for p in q["participants"]))
-        said = " ".join(forksight("why", str(member.pid)).split())
         what = {"message": "a message", "buffer": "a free buffer"}[kind]
-        assert f"{what} of queue {seen['id'][:8]}, {text}" in said, (text, said)
+        wanted = f"{what} of queue {seen['id'][:8]}, {text}"
+        end = time.monotonic() + 30
+        said = " ".join(forksight("why", str(member.pid)).split())
+        while wanted not in said and time.monotonic() < end:
+            said = " ".join(forksight("why", str(member.pid)).split())
+        assert wanted in said, (wanted, said)
         return said
 
 
