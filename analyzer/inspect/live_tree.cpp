@@ -104,6 +104,7 @@ class Look {
     for (const ProcessKey& other : options_.others) supervisor_.tree().adopt(other);
     for (const ProcessKey& other : find_parentless_in_group(pid_)) supervisor_.tree().adopt(other);
     supervisor_.set_own_signals(options_.own_signals);
+    if (options_.started) supervisor_.set_started(*options_.started);
     poll();
     look_for_spinning();
     for (int again = 0; again < kFurtherLooks && is_undecided() && !supervisor_.tables().is_cut(); ++again) {

@@ -22,9 +22,28 @@ constexpr long kAfter = 2;
 
 long compare_memory(std::int32_t tid, std::int32_t other) { return ::syscall(SYS_kcmp, tid, other, KCMP_VM, 0, 0); }
 
+constexpr int kMostAncestors = 1000;
+
+bool is_ancestor(std::int32_t ancestor, std::int32_t pid) {
+  for (int count = 0; count < kMostAncestors; ++count) {
+    const auto stat = read_stat(pid);
+    if (!stat) return true;
+    if (pid == ancestor) return true;
+    if (stat->ppid == 0) return false;
+    pid = stat->ppid;
+  }
+  return true;
+}
+
+// exec() gives a process a memory of its own. Only clone() shares it later, and the new process has not called exec.
+bool has_called_exec(std::int32_t pid) {
+  const auto stat = read_stat(pid);
+  return stat && (stat->flags & kForkedWithoutExec) == 0;
+}
+
 }  // namespace
 
-MemorySharers::MemorySharers() {
+MemorySharers::MemorySharers(const std::optional<ProcessKey>& root) : root_(root) {
   for (const std::int32_t pid : list_numbers("/proc").numbers) {
     char name = 0;
     std::int32_t tid = pid;
@@ -125,6 +144,29 @@ void MemorySharers::group() {
   }
 }
 
+// True if the memory of the process was made by the root or by a descendant of the root.
+bool MemorySharers::has_memory_of_root(std::int32_t pid) const {
+  if (!root_) return false;
+  if (pid == root_->pid) return true;
+  const auto stat = read_stat(pid);
+  if (!stat || stat->start_ticks < root_->start_ticks) return false;
+  return stat->start_ticks > root_->start_ticks || !is_ancestor(pid, root_->pid);
+}
+
+// False if the process cannot be a descendant of the root. A descendant is younger than the root. If its parent ends,
+// the first process of the pid namespace or another ancestor of the root becomes its parent.
+bool MemorySharers::may_descend_from_root(std::int32_t pid) const {
+  const std::int32_t first = pid;
+  for (int count = 0; count < kMostAncestors; ++count) {
+    const auto stat = read_stat(pid);
+    if (!stat || pid == root_->pid) return true;
+    if (stat->start_ticks < root_->start_ticks) return pid != first && (pid == 1 || is_ancestor(pid, root_->pid));
+    if (stat->ppid == 0) return true;
+    pid = stat->ppid;
+  }
+  return true;
+}
+
 // /proc shows the peak to every user.
 MemorySharers::Peak MemorySharers::read_peak(std::int32_t tid) {
   const ReadText status = read_file(proc_path(tid, "status"));
@@ -143,7 +185,7 @@ void MemorySharers::read_peaks() {
 // For two processes whose memory the kernel refuses to compare: false if their peaks show that they do not share it.
 // The peak belongs to the memory and never shrinks. So if two processes share their memory, the peak of one of them is
 // at least the earlier peak of the other one, and at most its later peak. nullopt: a peak cannot be read.
-std::optional<bool> MemorySharers::may_share(std::int32_t pid, std::int32_t tid, const Process& other) {
+std::optional<bool> MemorySharers::may_have_one_peak(std::int32_t pid, std::int32_t tid, const Process& other) {
   if (peaks_.front().empty()) read_peaks();
   Peak before;
   Peak peak;
@@ -168,10 +210,18 @@ Sharing MemorySharers::find(std::int32_t pid, std::int32_t tid, std::vector<std:
   bool is_hidden = false;  // for some process it is not known whether it shares the memory
   // Called for a process that the kernel refuses to compare. Such a process may share the memory, and may have changed
   // its rights since it was made.
+  std::optional<bool> calls_exec;  // whether process `pid` has called exec; not known yet
+  std::optional<bool> is_of_root;
   const auto add_if_possible = [&](const Process& other) {
-    const auto perhaps = may_share(pid, tid, other);
+    if (!calls_exec) calls_exec = has_called_exec(pid);
+    if (!is_of_root) is_of_root = has_memory_of_root(pid);
+    if (*calls_exec && has_called_exec(other.pid)) return;
+    if (*is_of_root && !may_descend_from_root(other.pid)) return;
+    const auto perhaps = may_have_one_peak(pid, tid, other);
     is_hidden = is_hidden || !perhaps;
-    if (perhaps == true) found.push_back(other.pid);
+    if (perhaps != true) return;
+    found.push_back(other.pid);
+    possible_sharers_.emplace(pid, other.pid);
   };
   const auto group = group_of_.find(pid);
   if (group != group_of_.end()) {
@@ -195,6 +245,11 @@ Sharing MemorySharers::find(std::int32_t pid, std::int32_t tid, std::vector<std:
   sharers.insert(sharers.end(), found.begin(), found.end());
   if (is_hidden && found.empty()) return Sharing::kUnknown;
   return found.empty() ? Sharing::kAlone : Sharing::kShared;
+}
+
+std::int32_t MemorySharers::possible_sharer(std::int32_t pid) const {
+  const auto found = possible_sharers_.find(pid);
+  return found == possible_sharers_.end() ? 0 : found->second;
 }
 
 }  // namespace forksight::proc

@@ -10,6 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "proc/proc_fs.hpp"
+
 namespace forksight::proc {
 
 enum class Sharing { kUnknown, kAlone, kShared };
@@ -18,10 +20,15 @@ enum class Sharing { kUnknown, kAlone, kShared };
 // one examination only.
 class MemorySharers {
  public:
-  MemorySharers();
+  // `root`: a process that did not begin with the memory of another process. The examined processes that are not older
+  // than `root` are its ancestors or descendants. Only descendants of `root` can share the memory of its descendants.
+  // Not given: any process may share the memory of any other one.
+  explicit MemorySharers(const std::optional<ProcessKey>& root = std::nullopt);
   // Adds to `sharers` the other processes that share the memory of process `pid`. `tid`: a living thread of this
   // process. A process that forksight has no right to compare is added, too, if it may share the memory.
   Sharing find(std::int32_t pid, std::int32_t tid, std::vector<std::int32_t>& sharers);
+  // A process that find() added for process `pid` although it is not known to share the memory; 0: none.
+  std::int32_t possible_sharer(std::int32_t pid) const;
 
  private:
   struct Process {
@@ -46,10 +53,14 @@ class MemorySharers {
   bool is_still_in_order();
   bool is_still_one_memory(Group& group) const;
 
+  bool has_memory_of_root(std::int32_t pid) const;
+  bool may_descend_from_root(std::int32_t pid) const;
   static Peak read_peak(std::int32_t tid);
-  std::optional<bool> may_share(std::int32_t pid, std::int32_t tid, const Process& other);
+  std::optional<bool> may_have_one_peak(std::int32_t pid, std::int32_t tid, const Process& other);
   void read_peaks();
 
+  std::optional<ProcessKey> root_;
+  std::map<std::int32_t, std::int32_t> possible_sharers_;
   std::vector<Process> all_;
   bool has_grouped_ = false;
   std::vector<Group> groups_;                               // sorted by the order that kcmp() tells

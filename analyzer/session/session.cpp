@@ -81,6 +81,7 @@ class Session {
     if (member != supervisor_.tree().living().end()) {
       command_ = member->second.key;
       history_.note_command(member->second);
+      supervisor_.set_started(command_);
     }
   }
 
@@ -227,11 +228,17 @@ class Session {
     const bool has_hang = std::ranges::any_of(
         verdicts, [&](const auto& entry) { return entry.second.ways_out.empty() || broken.contains(entry.first.pid); });
     if (!has_hang || status_) return std::nullopt;
-    inspect::LiveTreeOptions options;
+    inspect::LiveTreeOptions options = options_of_look();
     options.may_stop_idle = [&](std::int32_t pid) { return broken.contains(pid); };
+    return look_from_outside(options);
+  }
+
+  inspect::LiveTreeOptions options_of_look() const {
+    inspect::LiveTreeOptions options;
     options.others = find_non_descendants();
     options.own_signals = supervisor_.own_signals();
-    return look_from_outside(options);
+    options.started = command_;
+    return options;
   }
 
   // Session reads traces, programs and the memory of processes only through load(), load_nameless() and
@@ -497,11 +504,9 @@ class Session {
 
   // Examines the run as `forksight why --no-stop` does. The result has the places in the code where threads wait.
   std::optional<model::Model> look_at_rest() {
-    inspect::LiveTreeOptions options;
+    inspect::LiveTreeOptions options = options_of_look();
     options.stop = false;
     options.of_idle = true;
-    options.others = find_non_descendants();
-    options.own_signals = supervisor_.own_signals();
     auto looked = look_from_outside(options);
     if (!looked) return std::nullopt;
     model::Model& seen = *looked;

@@ -55,6 +55,7 @@ struct ProcessEvidence {
   bool is_frozen = false;                           // its control group is frozen
   proc::Sharing sharing = proc::Sharing::kUnknown;  // whether a separate process has the same memory
   std::vector<std::int32_t> sharers;                // the processes with the same memory; kShared and empty: not known
+  std::int32_t possible_sharer = 0;  // one of `sharers` that is not known to share the memory; 0: none
   proc::Round first;
   std::vector<std::int32_t> tids_between;  // listed after the first round and before the second one
   proc::Round second;

@@ -49,9 +49,9 @@ void read_python_handlers(std::int32_t pid, std::int32_t tid, ProcessEvidence& e
 }
 
 // True if a process of clone(CLONE_VM) may use the memory of this process, and so its locks.
-bool has_other_users(std::int32_t pid, std::int32_t tid) {
+bool has_other_users(std::int32_t pid, std::int32_t tid, const std::optional<proc::ProcessKey>& root) {
   std::vector<std::int32_t> sharers;
-  const proc::Sharing sharing = proc::MemorySharers().find(pid, tid, sharers);
+  const proc::Sharing sharing = proc::MemorySharers(root).find(pid, tid, sharers);
   return sharing == proc::Sharing::kShared && (sharers.empty() || !find_other_users(pid, sharers).empty());
 }
 
@@ -258,8 +258,8 @@ std::uint64_t Supervisor::own_signals_of(std::int32_t pid) const {
   return std::uint64_t{1} << static_cast<unsigned>(own->second.signal - 1);
 }
 
-std::map<std::int32_t, std::uint64_t> Supervisor::find_signals_of_children(
-    const std::set<std::int32_t>& parents, const std::set<std::int32_t>& stuck) const {
+std::map<std::int32_t, std::uint64_t> Supervisor::find_signals_of_children(const std::set<std::int32_t>& parents,
+                                                                           const std::set<std::int32_t>& stuck) const {
   std::map<std::int32_t, std::uint64_t> signals;
   for (const auto& [pid, member] : tree_.living()) {
     if (member.state == 'Z' || stuck.contains(pid) || !parents.contains(member.ppid)) continue;
@@ -270,8 +270,7 @@ std::map<std::int32_t, std::uint64_t> Supervisor::find_signals_of_children(
   return signals;
 }
 
-bool Supervisor::may_be_timed_out(std::int32_t pid, const std::vector<proc::ThreadSample>& threads,
-                                  bool others_go_on) {
+bool Supervisor::may_be_timed_out(std::int32_t pid, const std::vector<proc::ThreadSample>& threads, bool others_go_on) {
   const auto lives = std::ranges::find_if(threads, [](const proc::ThreadSample& thread) { return !thread.ended(); });
   if (lives == threads.end()) return false;
   ProcessEvidence evidence;
@@ -298,8 +297,8 @@ ProcessEvidence Supervisor::read_evidence(const Watched& watched, proc::MemorySh
   for (const proc::ThreadSample& thread : watched.last.threads) {
     if (thread.ended()) continue;
     evidence.is_x86_64 = proc::runs_x86_64(thread.tid).value_or(false);
-    evidence.has_io_uring = proc::has_io_uring(futexes.mappings(thread.tid)) ||
-                            (tables_.has_whole(pid) && tables_.may_have_ring(pid));
+    evidence.has_io_uring =
+        proc::has_io_uring(futexes.mappings(thread.tid)) || (tables_.has_whole(pid) && tables_.may_have_ring(pid));
     evidence.is_incomplete = !tables_.has_whole(pid);
     evidence.sharing = memories.find(pid, thread.tid, evidence.sharers);
     evidence.has_libc = proc::has_libc(futexes.mappings(thread.tid));
@@ -342,7 +341,7 @@ void Supervisor::prove_stuck(const std::vector<std::int32_t>& suspects, Clock::t
   // All processes are listed once, after the first round of each suspect. After that, only a thread with the memory of
   // a suspect can make another process that shares this memory. If that thread belongs to the suspect, the second round
   // shows that it ran. Otherwise the thread belongs to a process that already shares the memory, and so is in the list.
-  proc::MemorySharers memories;
+  proc::MemorySharers memories(started_);
   Freezers freezers;
   wakers_.begin_pass();
   std::vector<ProcessEvidence> all;
@@ -358,6 +357,7 @@ void Supervisor::prove_stuck(const std::vector<std::int32_t>& suspects, Clock::t
     for (std::size_t at = 0; at < some.size(); ++at) {
       ahead.reach(all.size());
       all.push_back(read_evidence(*due[all.size()], memories, freezers));
+      all.back().possible_sharer = memories.possible_sharer(some[at]);
     }
   }
   const Clock::duration least_rest = cost.used() * kProofShare;
@@ -392,6 +392,8 @@ void Supervisor::finish_proof(ProcessEvidence& evidence, Clock::time_point now, 
     return;
   }
   if (evidence.sharing == proc::Sharing::kUnknown) sharing_unknown_ = true;
+  possible_sharers_.erase(evidence.key);
+  if (evidence.possible_sharer != 0) possible_sharers_.emplace(evidence.key, evidence.possible_sharer);
   watched.proof = std::move(proof);
   watched.facts = std::move(evidence.facts);
 }
@@ -566,7 +568,7 @@ void Supervisor::search_partly_stuck(const proc::ProcessKey& key, Clock::time_po
   const auto known = partly_.find(key);
   const Clock::time_point since = known == partly_.end() ? now : known->second.since;
   partly_.erase(key);
-  if (stuck.empty() || has_other_users(key.pid, stuck.threads.front().tid)) return;
+  if (stuck.empty() || has_other_users(key.pid, stuck.threads.front().tid, started_)) return;
   Verdict verdict;
   verdict.key = key;
   verdict.liveness = model::Liveness::kAwake;
@@ -607,8 +609,9 @@ void Supervisor::add_unheard(Clock::time_point now) {
 std::vector<std::string> Supervisor::limits(const std::function<bool(std::int32_t pid)>& is_told) const {
   std::vector<std::string> limits;
   for (const auto& [key, program] : unreadable_) {
-    if (is_told(key.pid)) limits.push_back(fmt::format("process {} ({}) could not be watched: the kernel does not let forksight examine it",
-                                 key.pid, program));
+    if (is_told(key.pid))
+      limits.push_back(fmt::format("process {} ({}) could not be watched: the kernel does not let forksight examine it",
+                                   key.pid, program));
   }
   std::vector<std::string> refused;
   for (const std::int32_t pid : wakers_.refused()) {
@@ -642,9 +645,22 @@ std::vector<std::string> Supervisor::limits(const std::function<bool(std::int32_
   if (has_left_out_descriptors_ || tables_.is_cut()) {
     limits.push_back(fmt::format(
         "the processes have so many descriptors that forksight left out some after {} s of processor time: it proves "
-        "nothing about waits for pipes, sockets, eventfds and file locks, nor about processes whose descriptors it left "
+        "nothing about waits for pipes, sockets, eventfds and file locks, nor about processes whose descriptors it "
+        "left "
         "out",
         std::chrono::duration_cast<std::chrono::seconds>(files::kLongestDescriptorReading).count()));
+  }
+  for (const auto& [key, sharer] : possible_sharers_) {
+    const auto member = tree_.living().find(key.pid);
+    if (member == tree_.living().end() || member->second.key != key || verdicts_.contains(key) || !is_told(key.pid))
+      continue;
+    const auto other = proc::read_stat(sharer);
+    if (!other) continue;
+    limits.push_back(fmt::format(
+        "process {} ({}) may share the memory of process {} ({}), and could then end its waits: the kernel does not "
+        "let "
+        "forksight find out, so forksight does not prove that process {} hangs; as root, it usually can find out",
+        sharer, other->comm, key.pid, member->second.comm, key.pid));
   }
   if (sharing_unknown_) {
     limits.emplace_back(

@@ -76,6 +76,10 @@ class Supervisor {
   // before the processes end or change.
   void poll_at_any_age(Clock::time_point now) { look(now, Clock::duration::zero()); }
 
+  // Notes that forksight started this process, which has called exec. The younger processes of the tree are its
+  // descendants.
+  void set_started(const proc::ProcessKey& root) { started_ = root; }
+
   void set_touches(const std::vector<OpenTouch>& touches) { spins_.follow(touches); }
 
   // Sets the signal that the shim handles in each process, by pid. The handler of that signal wakes no thread, so the
@@ -174,6 +178,7 @@ class Supervisor {
   void add_unheard(Clock::time_point now);
 
   Tree tree_;
+  std::optional<proc::ProcessKey> started_;
   Clock::duration spin_age_;
   std::map<std::int32_t, Watched> watched_;
   std::map<proc::ProcessKey, Verdict> verdicts_;
@@ -190,6 +195,7 @@ class Supervisor {
   std::map<proc::ProcessKey, std::string> unreadable_;  // the program of each process
   std::map<std::int32_t, OwnSignal> own_signals_;       // by pid
   bool sharing_unknown_ = false;
+  std::map<proc::ProcessKey, std::int32_t> possible_sharers_;  // as in ProcessEvidence, from the latest proofs
   // True if a limit applied at any look: the number of possible wakers, the number of polled descriptors, or the time to
   // read descriptors. `run` reports its limits only when the job has ended.
   bool had_too_many_wakers_ = false;

@@ -13,6 +13,9 @@
 #include <array>
 #include <csignal>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "proc/proc_fs.hpp"
@@ -166,6 +169,126 @@ TEST(MemorySharers, AProcessWithOtherRightsMayShareTheMemory) {
   ::munmap(map, sizeof(Shared));
   ::close(ready[0]);
   ::close(ready[1]);
+}
+
+// Starts a process of a user. It has a memory of its own, which is as large as that of the other processes that this
+// function starts in the same way. Returns when the process sleeps as that user.
+pid_t start_as(uid_t user, bool calls_exec) {
+  int ready[2];
+  if (::pipe(ready) != 0) return -1;
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    change_user(user);
+    ::prctl(PR_SET_DUMPABLE, 1);
+    if (calls_exec) {
+      ::dup2(ready[1], STDOUT_FILENO);
+      ::execl("/bin/sh", "sh", "-c", "echo; kill -STOP $$", nullptr);
+      ::_exit(9);
+    }
+    if (::write(ready[1], "x", 1) != 1) ::_exit(9);
+    for (;;) ::pause();
+  }
+  char byte = 0;
+  const bool is_ready = ::read(ready[0], &byte, 1) == 1;
+  ::close(ready[0]);
+  ::close(ready[1]);
+  if (calls_exec) ::waitpid(pid, nullptr, WUNTRACED);
+  return is_ready ? pid : -1;
+}
+
+std::uint64_t start_of(pid_t pid) { return parse_stat(read_file(proc_path(pid, "stat")).text)->start_ticks; }
+
+std::string peak_of(pid_t pid) {
+  return std::string(find_field(read_file(proc_path(pid, "status")).text, "VmPeak").value_or(""));
+}
+
+// Returns what a process of user 2 finds out about the memory of `target`, a process of user 2.
+Sharing examine_as_another_user(pid_t target, const std::optional<ProcessKey>& root, pid_t twin) {
+  constexpr int kFoundOther = 10;
+  const pid_t examiner = ::fork();
+  if (examiner == 0) {
+    change_user(2);
+    std::vector<std::int32_t> found;
+    const Sharing sharing = MemorySharers(root).find(target, target, found);
+    const bool has_twin = std::ranges::find(found, twin) != found.end();
+    ::_exit(sharing == Sharing::kShared && !has_twin ? kFoundOther : static_cast<int>(sharing));
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(examiner, &status, 0), examiner);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) != kFoundOther) << status;
+  return static_cast<Sharing>(WEXITSTATUS(status));
+}
+
+// Another user's process of the same program has memory of the same size. It is older than the root of the examined
+// processes, so it does not share their memory.
+TEST(MemorySharers, AProcessThatIsOlderThanTheRootSharesNothing) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make processes of two users";
+  const pid_t twin = start_as(1, false);
+  ASSERT_GT(twin, 0);
+  pid_t root = start_as(2, false);
+  while (start_of(root) <= start_of(twin)) {  // the kernel counts starts in ticks of 10 ms
+    end(root);
+    root = start_as(2, false);
+    ASSERT_GT(root, 0);
+  }
+  ASSERT_EQ(peak_of(twin), peak_of(root));
+  EXPECT_EQ(examine_as_another_user(root, std::nullopt, twin), Sharing::kShared);
+  EXPECT_EQ(examine_as_another_user(root, ProcessKey{root, start_of(root)}, twin), Sharing::kAlone);
+  end(root);
+  end(twin);
+}
+
+// The twin is younger than the root, but its parent is an older process that is no ancestor of the root.
+TEST(MemorySharers, AProcessOfAnOlderFamilySharesNothing) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make processes of two users";
+  int go[2];
+  int answer[2];
+  ASSERT_EQ(::pipe(go), 0);
+  ASSERT_EQ(::pipe(answer), 0);
+  const pid_t family = ::fork();
+  if (family == 0) {
+    char byte = 0;
+    if (::read(go[0], &byte, 1) != 1) ::_exit(9);
+    const pid_t twin = start_as(1, false);
+    if (::write(answer[1], &twin, sizeof twin) != sizeof twin) ::_exit(9);
+    for (;;) ::pause();
+  }
+  ASSERT_GT(family, 0);
+  pid_t root = start_as(2, false);
+  while (start_of(root) <= start_of(family)) {
+    end(root);
+    root = start_as(2, false);
+    ASSERT_GT(root, 0);
+  }
+  pid_t twin = 0;
+  ASSERT_EQ(::write(go[1], "x", 1), 1);
+  ASSERT_EQ(::read(answer[0], &twin, sizeof twin), static_cast<ssize_t>(sizeof twin));
+  ASSERT_EQ(peak_of(twin), peak_of(root));
+  EXPECT_GE(start_of(twin), start_of(root));
+  EXPECT_EQ(examine_as_another_user(root, std::nullopt, twin), Sharing::kShared);
+  EXPECT_EQ(examine_as_another_user(root, ProcessKey{root, start_of(root)}, twin), Sharing::kAlone);
+  // The test is an ancestor of the root, so it may have become the parent of a descendant of the root.
+  const pid_t orphan = start_as(1, false);
+  EXPECT_EQ(examine_as_another_user(root, ProcessKey{root, start_of(root)}, orphan), Sharing::kShared);
+  ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+  end(orphan);
+  end(root);
+  end(family);
+  end(twin);
+  for (const int fd : {go[0], go[1], answer[0], answer[1]}) ::close(fd);
+}
+
+// Only clone() shares memory, and exec() ends that. So two processes that have called exec do not share their memory.
+TEST(MemorySharers, TwoProcessesThatHaveCalledExecShareNothing) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make processes of two users";
+  const pid_t twin = start_as(1, true);
+  const pid_t target = start_as(2, true);
+  ASSERT_GT(twin, 0);
+  ASSERT_GT(target, 0);
+  ASSERT_EQ(peak_of(twin), peak_of(target));
+  EXPECT_EQ(examine_as_another_user(target, std::nullopt, twin), Sharing::kAlone);
+  end(target);
+  end(twin);
 }
 
 // Makes several memories, and three processes for each of them.
