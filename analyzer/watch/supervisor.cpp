@@ -210,6 +210,14 @@ std::vector<std::int32_t> Supervisor::find_suspects(const std::vector<std::int32
   std::map<std::int32_t, std::size_t> node_of;
   for (const std::int32_t pid : candidates) node_of.emplace(pid, node_of.size());
 
+  std::map<std::int32_t, bool> ended;  // of the processes that were asked about
+  const auto has_ended = [&](std::int32_t pid) {
+    const auto member = tree_.living().find(pid);
+    if (member != tree_.living().end() && member->second.state != 'Z') return false;
+    const auto [known, is_new] = ended.try_emplace(pid);
+    if (is_new) known->second = proc::has_ended(pid);
+    return known->second;
+  };
   std::vector<Node> nodes;
   bool wants_scan = false;
   const auto build = [&](bool may_scan) {
@@ -234,6 +242,12 @@ std::vector<std::int32_t> Supervisor::find_suspects(const std::vector<std::int32
         }
         for (const Waker& waker : facts.wakers) {
           const auto target = node_of.find(waker.pid);
+          // A process that has ended since the scan holds nothing. What it held may be held by a process that it made.
+          if (asks && target == node_of.end() && has_ended(waker.pid)) {
+            wants_scan = true;
+            wakers_.note_ended_holder();
+            watched.is_undecided = true;
+          }
           const std::size_t node_of_waker = target == node_of.end() ? candidates.size() : target->second;
           node.edges.push_back({node_of_waker, waker.via, model::is_waited_for(waker.via)});
         }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "files/budgets.hpp"
@@ -279,6 +280,16 @@ Answer WakerFinder::find_polled(std::int32_t pid, const proc::ThreadSample& thre
   return of_instance == Answer::kKnown ? of_all : of_instance;
 }
 
+// All epoll instances have one name, and so have all timerfds. The answer is kept until the next scan, because the
+// kernel cannot compare the files any more when the holder has ended.
+bool WakerFinder::is_other_file(std::int32_t tid, std::int32_t fd, const proc::Holder& holder) {
+  const std::array<std::int32_t, 4> pair{tid, fd, holder.tid, holder.fd};
+  if (other_files_.contains(pair)) return true;
+  const bool is_other = !proc::is_same_file(tid, fd, holder.tid, holder.fd).value_or(true);
+  if (is_other) other_files_.insert(pair);
+  return is_other;
+}
+
 // A process that has the same epoll instance may let it watch another file (epoll_ctl()), which may be ready.
 Answer WakerFinder::find_changers(std::int32_t pid, std::int32_t tid, std::int32_t epoll, WaitFacts& facts) {
   const std::string& name = object_of(tid, epoll).name;
@@ -291,7 +302,7 @@ Answer WakerFinder::find_changers(std::int32_t pid, std::int32_t tid, std::int32
   for (const proc::Holder& holder : holders) {
     if (known.contains(holder.pid)) continue;
     const bool is_own = holder.pid == pid && holder.fd == epoll;
-    if (!is_own && !proc::is_same_file(tid, epoll, holder.tid, holder.fd).value_or(true)) continue;
+    if (!is_own && is_other_file(tid, epoll, holder)) continue;
     known.insert(holder.pid);
     facts.wakers.push_back({holder.pid, model::kViaEpoll, 0, holder.fd});
   }
@@ -369,8 +380,7 @@ Answer WakerFinder::find_other_ends(std::int32_t pid, std::int32_t tid, std::int
 // Every process that has a descriptor of the timer may arm it.
 Answer WakerFinder::find_armers(std::int32_t tid, std::int32_t fd, const proc::Object& timer, WaitFacts& facts) {
   for (const proc::Holder& holder : holders_[timer.name]) {
-    if (proc::is_same_file(tid, fd, holder.tid, holder.fd).value_or(true))
-      facts.wakers.push_back({holder.pid, "timerfd", 0, holder.fd});
+    if (!is_other_file(tid, fd, holder)) facts.wakers.push_back({holder.pid, "timerfd", 0, holder.fd});
   }
   if (facts.wakers.empty()) return Answer::kUnknown;
   add_receivers(facts);
@@ -512,10 +522,13 @@ Answer WakerFinder::find_shared(std::int32_t pid, const proc::SharedPlace& place
 
 void WakerFinder::scan(const Tree& tree) {
   const Cost cost;
+  repeated_scans_ = Clock::now() < next_scan_ ? repeated_scans_ + 1 : 0;
+  has_ended_holder_ = false;
   scanned_.insert(unscanned_.begin(), unscanned_.end());
   unscanned_.clear();
   const std::set<std::int32_t> members = list_living(tree);
   holders_.clear();
+  other_files_.clear();
   const std::set<std::string>& queues = tables_.find_sockets_with_descriptors(members);
   tables_.read_all(members);
   std::set<std::string> asked = queues;

@@ -3,6 +3,7 @@
 // Such an answer proves nothing.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -67,7 +68,12 @@ class WakerFinder {
   // milliseconds.
   void scan(const Tree& tree);
   // True if enough time has passed since the latest scan: a multiple of the time that this scan took.
-  bool is_scan_due(Clock::time_point now) const { return now >= next_scan_; }
+  bool is_scan_due(Clock::time_point now) const {
+    return now >= next_scan_ || (has_ended_holder_ && repeated_scans_ < kMostRepeatedScans);
+  }
+  // Notes that a process which the latest scan found has ended. Then another scan is due at once, but only
+  // kMostRepeatedScans times in a row.
+  void note_ended_holder() { has_ended_holder_ = true; }
 
   // False if the constructor and begin_look() failed to read some object that is open outside of the tree. Then nothing
   // is proven. begin_look() tries to read these objects again.
@@ -93,6 +99,8 @@ class WakerFinder {
   bool may_kernel_end_wait(const Tree& tree, const std::vector<proc::Holder>& holders, bool of_eventfd);
   // Adds the processes that have the epoll instance `epoll`, for which thread `tid` waits.
   Answer find_changers(std::int32_t pid, std::int32_t tid, std::int32_t epoll, WaitFacts& facts);
+  // True if the descriptor of a thread and that of a holder refer to different files.
+  bool is_other_file(std::int32_t tid, std::int32_t fd, const proc::Holder& holder);
   Answer find_armers(std::int32_t tid, std::int32_t fd, const proc::Object& timer, WaitFacts& facts);
   void add_receivers(WaitFacts& facts) const;
   // Counts the wakers of a wait, if they are many. Returns `answer`, or kUnknown without wakers if they are too many.
@@ -120,12 +128,18 @@ class WakerFinder {
   std::set<std::string> scanned_;
   std::set<std::string> unscanned_;
   std::map<std::string, std::vector<proc::Holder>> holders_;
+  // Pairs of a thread's descriptor and a holder's descriptor, for which is_other_file() has found true since the scan:
+  // {tid, descriptor, tid of the holder, its descriptor}.
+  std::set<std::array<std::int32_t, 4>> other_files_;
   std::set<std::int32_t> refused_;
   bool is_scan_cut_ = false;  // the latest scan lacks descriptors, because it would have taken too long
   // Processes that could receive a descriptor that is now in the queue of a socket. That descriptor may refer to any
   // object.
   std::vector<proc::Holder> receivers_;
+  static constexpr int kMostRepeatedScans = 3;
   Clock::time_point next_scan_{};
+  bool has_ended_holder_ = false;  // note_ended_holder() was called after the latest scan
+  int repeated_scans_ = 0;
   // The following members contain what was read for the current look. begin_look() empties them.
   std::optional<std::multimap<std::int32_t, std::int32_t>> traced_;  // find_traced()
   std::multimap<std::int32_t, std::int32_t> children_;               // the living processes of the tree, by parent

@@ -337,6 +337,15 @@ static void pipe_self(void) {
   if (read(ends[0], &byte, 1) < 0) _exit(98);
 }
 
+/* Both processes keep both ends of the pipe. */
+static void pipe_readers(void) {
+  int ends[2];
+  char byte;
+  if (pipe(ends) != 0) _exit(99);
+  if (fork() != 0) say_ready();
+  if (read(ends[0], &byte, 1) < 0) _exit(98);
+}
+
 static void pipe_ring(void) {
   int there[2];
   int back[2];
@@ -456,6 +465,7 @@ static const struct mode modes[] = {
     {"grandparent", grandparent},
     {"pipe-victim", pipe_victim},
     {"pipe-self", pipe_self},
+    {"pipe-readers", pipe_readers},
     {"pipe-ring", pipe_ring},
     {"pipe-healthy", pipe_healthy},
     {"pipe-full", pipe_full},

@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "fixture_process.hpp"
 #include "proc/kernel_work.hpp"
@@ -358,6 +360,34 @@ TEST(Supervisor, AnEndedProcessIsForgotten) {
   ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(watch.pid()), &info, WEXITED | WNOWAIT), 0);
   watch.poll();
   EXPECT_TRUE(watch.supervisor().verdicts().empty());
+}
+
+// Another program has an epoll instance, too. The kernel cannot compare the two instances any more when that program
+// has ended.
+TEST(Supervisor, TheEndOfAnUnrelatedProcessDoesNotChangeAVerdict) {
+  auto other = std::make_optional<FixtureProcess>(std::vector<std::string>{FORKSIGHT_FIXTURE, "idle-epoll"});
+  ASSERT_TRUE(other->wait_ready());
+  Watch watch("epoll-victim");
+  ASSERT_TRUE(watch.ready());
+  ASSERT_TRUE(watch.wait_stuck(2));
+  other.reset();
+  for (int times = 0; times < kManyPolls; ++times) {
+    watch.poll();
+    EXPECT_EQ(watch.supervisor().verdicts().size(), 2U);
+  }
+}
+
+// Both processes read from a pipe that nobody else has. When one of them is killed, the other one is still stuck.
+TEST(Supervisor, AProcessRemainsStuckIfAnotherStuckProcessEnds) {
+  Watch watch("pipe-readers");
+  ASSERT_TRUE(watch.ready());
+  ASSERT_TRUE(watch.wait_stuck(2));
+  const pid_t killed = watch.other()->key.pid;
+  ASSERT_EQ(::kill(killed, SIGKILL), 0);
+  const auto limit = Clock::now() + std::chrono::seconds(20);
+  const auto is_alone = [&] { return watch.verdict_of(killed) == nullptr && watch.verdict_of(watch.pid()) != nullptr; };
+  while (!is_alone() && Clock::now() < limit) watch.poll();
+  EXPECT_TRUE(is_alone());
 }
 
 TEST(Supervisor, AProcessIsIdentifiedByPidAndStartTime) {
