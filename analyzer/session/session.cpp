@@ -395,7 +395,12 @@ class Session {
     note_lack_of_room();
     const auto written = collect::write_run_log(folder_.path(), history_.log(supervisor_), folder_.fd());
     is_log_written_ = written && folder_.is_in_place();
-    if (!written) report_.note(written.error());
+    if (!written) note_once(written.error());
+  }
+
+  // A full disk lets each write of the run fail.
+  void note_once(const std::string& problem) {
+    if (noted_.insert(problem).second) report_.note(problem);
   }
 
   void note_lack_of_room() {
@@ -419,7 +424,7 @@ class Session {
     if (seen) outside_.keep(*seen, result.model, result.findings);
     outside_.add_to(result.model, result.findings);
     if (const std::string problem = outside_.write(folder_.path(), folder_.fd()); !problem.empty())
-      report_.note(problem);
+      note_once(problem);
     result.unexplained = find_unexplained(result.model, result.findings);
     for (std::string& limit : limits) result.model.limits.push_back(std::move(limit));
     return result;
@@ -693,6 +698,7 @@ class Session {
   ReportedFindings reported_findings_;
   TraceGrowth trace_growth_;
   pid_t command_pid_;
+  std::set<std::string> noted_;
   proc::ProcessKey command_;
   std::map<proc::ProcessKey, model::Liveness> examined_;  // each stuck process that report_stuck() has examined
   Processes told_;                                        // those of them that the report names
