@@ -15,6 +15,8 @@ from pathlib import Path
 
 HAZARD, FORKSIGHT = sys.argv.pop(), sys.argv.pop()
 LIMIT_S = 60
+# If the limit passes, timeout(1) kills the whole process group. So no process of the hang is left.
+LIMITED = ["timeout", "--signal=KILL", str(LIMIT_S)]
 IN_NAMESPACE = ["unshare", "--user", "--map-root-user", "--mount"]
 MAY_MOUNT = shutil.which("unshare") and subprocess.run(
     [*IN_NAMESPACE, "sh", "-c", "mount -t tmpfs none /mnt"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=LIMIT_S,
@@ -38,8 +40,9 @@ find . -mindepth 1 ! -name fill
 class FullDisk(unittest.TestCase):
     def start_there(self, *words, old=""):
         with tempfile.TemporaryDirectory(prefix="forksight-full-") as folder:
-            done = subprocess.run([*IN_NAMESPACE, "sh", "-c", SCRIPT, "sh", folder, old, FORKSIGHT, *words], stdin=subprocess.DEVNULL,
-                                  capture_output=True, text=True, timeout=LIMIT_S, check=False)
+            done = subprocess.run([*LIMITED, *IN_NAMESPACE, "sh", "-c", SCRIPT, "sh", folder, old, FORKSIGHT, *words],
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+            self.assertNotEqual(done.returncode, -9, f"did not end in {LIMIT_S} s: {done.stderr}")
             return done.stdout, done.stderr
 
     def run_there(self, *options, old=""):

@@ -13,6 +13,8 @@ import unittest
 
 HAZARD, FORKSIGHT = sys.argv.pop(), sys.argv.pop()
 LIMIT_S = 60
+# If the limit passes, timeout(1) kills the whole process group. So no process of the hang is left.
+LIMITED = ["timeout", "--signal=KILL", str(LIMIT_S)]
 IN_NAMESPACE = ["unshare", "--user", "--map-root-user"]
 MAY_UNSHARE = shutil.which("unshare") and subprocess.run([*IN_NAMESPACE, "true"], stderr=subprocess.DEVNULL, timeout=LIMIT_S,
                                                          check=False).returncode == 0
@@ -39,8 +41,8 @@ class Twin(unittest.TestCase):
     def test_the_hang_of_a_run_is_proven(self):
         with tempfile.TemporaryDirectory(prefix="forksight-twin-") as out:
             self.start_twin(FORKSIGHT, "run", "--out", f"{out}/twin", "--")
-            done = subprocess.run([*IN_NAMESPACE, FORKSIGHT, "run", "--out", f"{out}/run", "--on-hang", "kill", "--", HAZARD, "wait"],
-                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+            done = subprocess.run([*LIMITED, *IN_NAMESPACE, FORKSIGHT, "run", "--out", f"{out}/run", "--on-hang", "kill", "--", HAZARD,
+                                   "wait"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
             self.doCleanups()
         self.assertEqual(done.returncode, 137, done.stderr)
         self.assertIn("CERTAIN HANG: orphaned-mutex", done.stderr)
@@ -48,8 +50,8 @@ class Twin(unittest.TestCase):
 
     def test_why_says_that_the_memory_may_be_shared(self):
         self.start_twin()
-        done = subprocess.run([*IN_NAMESPACE, "sh", "-c", WHY, "sh", FORKSIGHT, HAZARD], stdin=subprocess.DEVNULL, capture_output=True,
-                              text=True, timeout=LIMIT_S, check=False)
+        done = subprocess.run([*LIMITED, *IN_NAMESPACE, "sh", "-c", WHY, "sh", FORKSIGHT, HAZARD], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, check=False)
         self.assertIn("status 0\n", done.stdout, done.stderr)
         said = " ".join((done.stdout + done.stderr).split())
         self.assertRegex(said, r"process (\d+) \(run_hazard\) may share the memory of process (\d+) \(run_hazard\), and could then end "
