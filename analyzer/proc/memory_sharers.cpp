@@ -36,9 +36,30 @@ bool is_ancestor(std::int32_t ancestor, std::int32_t pid) {
 }
 
 // exec() gives a process a memory of its own. Only clone() shares it later, and the new process has not called exec.
-bool has_called_exec(std::int32_t pid) {
-  const auto stat = read_stat(pid);
-  return stat && (stat->flags & kForkedWithoutExec) == 0;
+bool has_called_exec(const Stat& stat) { return (stat.flags & kForkedWithoutExec) == 0; }
+
+// False if the process cannot be a descendant of `first`. A descendant is younger. If the parent of a process ends, the
+// first process of the pid namespace or another ancestor of `first` becomes its parent.
+bool may_descend_from(const ProcessKey& first, std::int32_t process) {
+  std::int32_t pid = process;
+  for (int count = 0; count < kMostAncestors; ++count) {
+    const auto stat = read_stat(pid);
+    if (!stat || pid == first.pid) return true;
+    if (stat->start_ticks < first.start_ticks) return pid != process && (pid == 1 || is_ancestor(pid, first.pid));
+    if (stat->ppid == 0) return true;
+    pid = stat->ppid;
+  }
+  return true;
+}
+
+// The arguments are in the memory, and /proc shows them to every user. True if they show that two threads do not have
+// one memory. They are read twice for the first thread, because a program may change them.
+bool have_different_arguments(std::int32_t tid, std::int32_t other) {
+  const auto read = [](std::int32_t of) { return read_file(proc_path(of, "cmdline")); };
+  const ReadText before = read(tid);
+  const ReadText others = read(other);
+  const ReadText after = read(tid);
+  return before && others && after && before.text == after.text && before.text != others.text;
 }
 
 }  // namespace
@@ -144,27 +165,17 @@ void MemorySharers::group() {
   }
 }
 
-// True if the memory of the process was made by the root or by a descendant of the root.
-bool MemorySharers::has_memory_of_root(std::int32_t pid) const {
-  if (!root_) return false;
-  if (pid == root_->pid) return true;
+// Returns a process that did not begin with the memory of another process, and whose descendants include all processes
+// that share the memory of process `pid`, except itself. nullopt: none is known.
+std::optional<ProcessKey> MemorySharers::find_first_owner(std::int32_t pid) const {
   const auto stat = read_stat(pid);
-  if (!stat || stat->start_ticks < root_->start_ticks) return false;
-  return stat->start_ticks > root_->start_ticks || !is_ancestor(pid, root_->pid);
-}
-
-// False if the process cannot be a descendant of the root. A descendant is younger than the root. If its parent ends,
-// the first process of the pid namespace or another ancestor of the root becomes its parent.
-bool MemorySharers::may_descend_from_root(std::int32_t pid) const {
-  const std::int32_t first = pid;
-  for (int count = 0; count < kMostAncestors; ++count) {
-    const auto stat = read_stat(pid);
-    if (!stat || pid == root_->pid) return true;
-    if (stat->start_ticks < root_->start_ticks) return pid != first && (pid == 1 || is_ancestor(pid, root_->pid));
-    if (stat->ppid == 0) return true;
-    pid = stat->ppid;
-  }
-  return true;
+  if (!stat) return std::nullopt;
+  const ProcessKey key{pid, stat->start_ticks};
+  if (has_called_exec(*stat)) return key;
+  if (!root_ || key.start_ticks < root_->start_ticks) return std::nullopt;
+  const bool may_be_older = key.start_ticks == root_->start_ticks && pid != root_->pid;
+  if (may_be_older && is_ancestor(pid, root_->pid)) return std::nullopt;
+  return root_;
 }
 
 // /proc shows the peak to every user.
@@ -210,13 +221,19 @@ Sharing MemorySharers::find(std::int32_t pid, std::int32_t tid, std::vector<std:
   bool is_hidden = false;  // for some process it is not known whether it shares the memory
   // Called for a process that the kernel refuses to compare. Such a process may share the memory, and may have changed
   // its rights since it was made.
-  std::optional<bool> calls_exec;  // whether process `pid` has called exec; not known yet
-  std::optional<bool> is_of_root;
+  std::optional<ProcessKey> first;
+  bool has_first = false;
   const auto add_if_possible = [&](const Process& other) {
-    if (!calls_exec) calls_exec = has_called_exec(pid);
-    if (!is_of_root) is_of_root = has_memory_of_root(pid);
-    if (*calls_exec && has_called_exec(other.pid)) return;
-    if (*is_of_root && !may_descend_from_root(other.pid)) return;
+    const auto stat = read_stat(other.pid);
+    if (stat && (stat->flags & kKernelThread) != 0) return;
+    if (!has_first) first = find_first_owner(pid);
+    has_first = true;
+    // A process that has called exec shares its memory with its descendants only. None of these has called exec.
+    const bool calls_exec = stat && has_called_exec(*stat);
+    if (calls_exec && first && first->pid == pid) return;
+    if (calls_exec && !may_descend_from({other.pid, stat->start_ticks}, pid)) return;
+    if (first && !may_descend_from(*first, other.pid)) return;
+    if (have_different_arguments(tid, other.tid)) return;
     const auto perhaps = may_have_one_peak(pid, tid, other);
     is_hidden = is_hidden || !perhaps;
     if (perhaps != true) return;

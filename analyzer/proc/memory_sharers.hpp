@@ -53,8 +53,7 @@ class MemorySharers {
   bool is_still_in_order();
   bool is_still_one_memory(Group& group) const;
 
-  bool has_memory_of_root(std::int32_t pid) const;
-  bool may_descend_from_root(std::int32_t pid) const;
+  std::optional<ProcessKey> find_first_owner(std::int32_t pid) const;
   static Peak read_peak(std::int32_t tid);
   std::optional<bool> may_have_one_peak(std::int32_t pid, std::int32_t tid, const Process& other);
   void read_peaks();

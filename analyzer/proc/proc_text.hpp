@@ -44,7 +44,8 @@ struct Stat {
 };
 // PF_FORKNOEXEC: the process has not called exec, so its memory is a copy of its parent's memory.
 inline constexpr std::uint64_t kForkedWithoutExec = 0x40;
-inline constexpr std::uint64_t kExiting = 0x4;  // PF_EXITING
+inline constexpr std::uint64_t kExiting = 0x4;            // PF_EXITING
+inline constexpr std::uint64_t kKernelThread = 0x200000;  // PF_KTHREAD
 std::optional<Stat> parse_stat(std::string_view text);
 
 // /proc/PID/task/TID/status

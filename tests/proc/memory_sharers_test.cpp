@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
@@ -276,6 +277,23 @@ TEST(MemorySharers, AProcessOfAnOlderFamilySharesNothing) {
   end(family);
   end(twin);
   for (const int fd : {go[0], go[1], answer[0], answer[1]}) ::close(fd);
+}
+
+// The arguments of a program are in its memory.
+TEST(MemorySharers, ProcessesWithDifferentArgumentsShareNothing) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make processes of two users";
+  const pid_t twin = start_as(1, false);
+  char& first = *program_invocation_name;
+  const char before = first;
+  first = '?';
+  const pid_t target = start_as(2, false);
+  first = before;
+  ASSERT_GT(twin, 0);
+  ASSERT_GT(target, 0);
+  ASSERT_EQ(peak_of(twin), peak_of(target));
+  EXPECT_EQ(examine_as_another_user(target, std::nullopt, twin), Sharing::kAlone);
+  end(target);
+  end(twin);
 }
 
 // Only clone() shares memory, and exec() ends that. So two processes that have called exec do not share their memory.
