@@ -27,6 +27,10 @@ detail::descriptor open_file(const std::string& name) {
 }
 
 void look_at(const std::string& name, bool dry_run, gc_report& report) {
+  if (detail::is_special_file(name)) {
+    report.skipped.push_back(name + ": is not a queue");
+    return;
+  }
   const detail::descriptor file = open_file(name);
   if (!file) {
     if (errno != ENOENT) report.skipped.push_back(name + ": " + std::strerror(errno));
@@ -75,6 +79,7 @@ result<gc_report> gc(bool dry_run) {
 
 result<bool> remove_when_unused(const std::string& name) {
   if (!detail::is_queue_name(name)) return detail::no_queue_name(name);
+  if (detail::is_special_file(name)) return detail::failure(errc::untrusted, "%s: is not a queue", name.c_str());
   const detail::descriptor file = open_file(name);
   if (!file) {
     if (errno == ENOENT) return detail::failure(errc::not_found, "%s: there is no queue of that name", name.c_str());

@@ -60,6 +60,10 @@ error no_queue_name(const std::string& name) {
                  name.c_str());
 }
 
+error no_queue_file(const std::string& name) {
+  return failure(errc::untrusted, "%s: is a file, but not a queue: remove it, or choose another name", name.c_str());
+}
+
 result<std::string> chosen_name_of(int fd) {
   std::array<char, 64> link{};
   std::snprintf(link.data(), link.size(), "/proc/self/fd/%d", fd);
@@ -80,6 +84,12 @@ bool is_called(int fd, const std::string& name) {
   }, named{};
   return fstat(fd, &file) == 0 && lstat(path_of(name).c_str(), &named) == 0 && file.st_dev == named.st_dev &&
          file.st_ino == named.st_ino;
+}
+
+bool is_special_file(const std::string& name) {
+  struct stat named {};
+  if (lstat(path_of(name).c_str(), &named) != 0) return false;
+  return !S_ISREG(named.st_mode) && !S_ISLNK(named.st_mode) && !S_ISDIR(named.st_mode);
 }
 
 bool begins_as_queue(int fd) {

@@ -17,6 +17,7 @@ inline bool is_queue_name(std::string_view name) { return is_random_name(name) |
 // Checks a name that the user chose, without the prefix. bad_option: the name is invalid.
 result<void> check_choice(std::string_view choice);
 error no_queue_name(const std::string& name);
+error no_queue_file(const std::string& name);  // untrusted: the name belongs to a file that is not a queue
 
 inline std::string path_of(const std::string& name) { return "/dev/shm" + name; }
 // The chosen name of the file behind a descriptor, even if the name was removed. Empty: the file has no chosen name.
@@ -24,6 +25,9 @@ inline std::string path_of(const std::string& name) { return "/dev/shm" + name; 
 result<std::string> chosen_name_of(int fd);
 // True if the name belongs to the file behind the descriptor.
 bool is_called(int fd, const std::string& name);
+// True if the name belongs to a FIFO, a socket or a device. An open() of such a file has an effect on other processes,
+// so the file is not opened to find this out.
+bool is_special_file(const std::string& name);
 // True if the file begins with the magic number of a queue. A queue gets its chosen name only when it is complete. So a
 // file with a chosen name that begins otherwise is not a queue.
 bool begins_as_queue(int fd);

@@ -93,8 +93,7 @@ result<std::optional<detail::segment>> find(const std::string& name) {
     return file.error();
   }
   if (!detail::begins_as_queue(file->get())) {
-    return detail::failure(errc::untrusted, "%s: is a file, but not a queue: remove it, or choose another name",
-                           name.c_str());
+    return detail::no_queue_file(name);
   }
   auto memory = detail::segment::open(std::move(file).value());
   if (!memory) return about(name, memory.error());

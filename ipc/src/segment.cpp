@@ -317,7 +317,8 @@ result<segment> segment::open(descriptor fd, descriptor payload, access how, uid
 
 result<descriptor> segment::find_named(const std::string& name, int mode) {
   if (!is_queue_name(name)) return no_queue_name(name);
-  // The name may belong to a FIFO. Without O_NONBLOCK, open() would wait for the other end of the FIFO.
+  if (is_special_file(name)) return no_queue_file(name);
+  // Somebody may put a FIFO in the place of the file now. Without O_NONBLOCK, open() would wait for its other end.
   const int fd = shm_open(name.c_str(), mode | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0);
   if (fd < 0) {
     const int why = errno;

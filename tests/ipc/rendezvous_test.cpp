@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
@@ -10,6 +11,7 @@
 #include <sys/user.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -496,9 +498,16 @@ TEST_F(Rendezvous, AFileThatIsNoQueueIsRefusedAndLeftAlone) {
   }
   ASSERT_EQ(unlink(kPath), 0);
   ASSERT_EQ(mkfifo(kPath, 0600), 0);
+  // open() of a FIFO ends the wait of another process for the other end. So the FIFO must not be opened.
+  const int events = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+  ASSERT_GE(inotify_add_watch(events, kPath, IN_OPEN), 0);
   expect_error(meet(), errc::untrusted, refused);
   EXPECT_FALSE(inspect(kFullName));
-  EXPECT_TRUE(gc()->removed.empty());
+  EXPECT_EQ(gc()->skipped, std::vector<std::string>{"/forksight-jobs: is not a queue"});
+  expect_error(remove_when_unused(kFullName), errc::untrusted, "/forksight-jobs: is not a queue");
+  alignas(inotify_event) char event[sizeof(inotify_event) + NAME_MAX + 1];
+  EXPECT_EQ(::read(events, event, sizeof event), -1) << "the FIFO was opened";
+  ::close(events);
   ASSERT_EQ(unlink(kPath), 0);
   ASSERT_EQ(mkdir(kPath, 0700), 0);
   expect_error(meet(), errc::untrusted, "/forksight-jobs: is a folder");
