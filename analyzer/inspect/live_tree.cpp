@@ -64,6 +64,21 @@ std::vector<std::int32_t> find_ancestors(std::int32_t pid) {
   return found;
 }
 
+// Finds the processes of the same session whose descriptors the kernel does not show. Such a process may have inherited
+// the same pipe as process `pid`, although it is no ancestor of it.
+std::vector<ProcessKey> find_hidden_in_session(std::int32_t pid) {
+  std::vector<ProcessKey> found;
+  const pid_t session = ::getsid(pid);
+  for (const std::int32_t other : proc::list_numbers("/proc").numbers) {
+    if (other == pid || ::getsid(other) != session || proc::is_own_process(other) || proc::has_ended(other)) continue;
+    const proc::ReadOutcome outcome =
+        proc::list_numbers(proc::proc_path(proc::find_living_thread(other), "fd")).outcome;
+    const auto stat = proc::read_stat(other);
+    if (outcome == proc::ReadOutcome::kRefused && stat) found.push_back({other, stat->start_ticks});
+  }
+  return found;
+}
+
 // Returns the address at which the program of the process is mapped; 0: not known. This address usually differs each
 // time that a program is started. A forked child has the same address as its parent.
 std::uint64_t find_program(std::int32_t pid, const std::string& exe) {
@@ -103,6 +118,10 @@ class Look {
     }
     for (const ProcessKey& other : options_.others) supervisor_.tree().adopt(other);
     for (const ProcessKey& other : find_parentless_in_group(pid_)) supervisor_.tree().adopt(other);
+    // What a process inherited from before the run is open in forksight, too.
+    if (!options_.started) {
+      for (const ProcessKey& other : find_hidden_in_session(pid_)) supervisor_.tree().adopt(other);
+    }
     supervisor_.set_own_signals(options_.own_signals);
     if (options_.started) supervisor_.set_started(*options_.started);
     poll();

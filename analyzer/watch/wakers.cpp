@@ -92,9 +92,20 @@ WakerFinder::WakerFinder(proc::DescriptorTables& tables)
 
 void WakerFinder::find_outside() {
   const std::uint64_t failures = proc::count_failures();
+  outside_timers_.clear();
   const auto add = [&](std::int32_t pid, std::int32_t fd) {
-    if (proc::Object object = proc::find_object(pid, fd); object.kind != proc::ObjectKind::kOther)
-      outside_.insert(std::move(object.name));
+    proc::Object object = proc::find_object(pid, fd);
+    switch (object.kind) {
+      case proc::ObjectKind::kPipe:
+      case proc::ObjectKind::kSocket:
+      case proc::ObjectKind::kEventfd:
+      case proc::ObjectKind::kFifo: outside_.insert(std::move(object.name)); break;
+      case proc::ObjectKind::kTimerfd: outside_timers_.push_back({std::move(object.name), pid, pid, fd}); break;
+      // All pidfds have one name, and so have all epoll instances.
+      case proc::ObjectKind::kOther:
+      case proc::ObjectKind::kEpoll:
+      case proc::ObjectKind::kProcess: break;
+    }
   };
   for (const pid_t own : proc::own_processes()) {
     for (const std::int32_t fd : proc::list_numbers(proc::proc_path(own, "fd")).numbers) add(own, fd);
@@ -285,8 +296,10 @@ Answer WakerFinder::find_polled(std::int32_t pid, const proc::ThreadSample& thre
 bool WakerFinder::is_other_file(std::int32_t tid, std::int32_t fd, const proc::Holder& holder) {
   const std::array<std::int32_t, 4> pair{tid, fd, holder.tid, holder.fd};
   if (other_files_.contains(pair)) return true;
+  ++polled_;
+  if (has_polled_too_many()) return false;
   const bool is_other = !proc::is_same_file(tid, fd, holder.tid, holder.fd).value_or(true);
-  if (is_other) other_files_.insert(pair);
+  if (is_other) other_files_.insert({pair, {holder.tid, holder.fd, tid, fd}});
   return is_other;
 }
 
@@ -295,14 +308,12 @@ Answer WakerFinder::find_changers(std::int32_t pid, std::int32_t tid, std::int32
   const std::string& name = object_of(tid, epoll).name;
   if (!has_scanned(name)) return Answer::kNeedsScan;
   if (lacks_holders()) return Answer::kUnknown;
-  const std::vector<proc::Holder>& holders = holders_[name];
-  polled_ += holders.size();
-  if (has_polled_too_many()) return Answer::kUnknown;
   std::set<std::int32_t> known;
-  for (const proc::Holder& holder : holders) {
+  for (const proc::Holder& holder : holders_[name]) {
     if (known.contains(holder.pid)) continue;
     const bool is_own = holder.pid == pid && holder.fd == epoll;
     if (!is_own && is_other_file(tid, epoll, holder)) continue;
+    if (has_polled_too_many()) return Answer::kUnknown;
     known.insert(holder.pid);
     facts.wakers.push_back({holder.pid, model::kViaEpoll, 0, holder.fd});
   }
@@ -379,6 +390,8 @@ Answer WakerFinder::find_other_ends(std::int32_t pid, std::int32_t tid, std::int
 
 // Every process that has a descriptor of the timer may arm it.
 Answer WakerFinder::find_armers(std::int32_t tid, std::int32_t fd, const proc::Object& timer, WaitFacts& facts) {
+  const auto is_it = [&](const proc::Holder& one) { return !is_other_file(tid, fd, one); };
+  if (std::ranges::any_of(outside_timers_, is_it)) return Answer::kNotProvable;
   for (const proc::Holder& holder : holders_[timer.name]) {
     if (!is_other_file(tid, fd, holder)) facts.wakers.push_back({holder.pid, "timerfd", 0, holder.fd});
   }
@@ -500,6 +513,12 @@ Answer WakerFinder::find_shared(std::int32_t pid, const proc::SharedPlace& place
     const auto owner_pid =
         static_cast<std::int32_t>(owner_process ? proc::parse_decimal(*owner_process).value_or(0) : 0);
     const bool is_known = std::find(mappers->begin(), mappers->end(), owner_pid) != mappers->end();
+    // If its number now belongs to a process that does not have the memory, the owner has ended. Memory of a file could
+    // be mapped again, by its name or by a descriptor.
+    if (!is_known && place.path == kAnonymousMemory && shared_->was_read(owner_pid)) {
+      facts.word.owner_is_gone = true;
+      return Answer::kKnown;
+    }
     facts.wakers_known = is_known;
     if (is_known) facts.wakers = {{owner_pid, word.use == model::FutexUse::kMutex ? "mutex" : "rwlock", word.owner}};
     return is_known ? Answer::kKnown : Answer::kUnknown;

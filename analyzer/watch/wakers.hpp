@@ -124,7 +124,10 @@ class WakerFinder {
   proc::DescriptorTables& tables_;
   bool sees_all_;  // true if no process is hidden from forksight
   bool is_whole_ = false;
+  // What is open outside of the tree: in forksight itself, and in processes from outside of the pid namespace. The
+  // timers are not armed.
   std::set<std::string> outside_;
+  std::vector<proc::Holder> outside_timers_;
   std::set<std::string> scanned_;
   std::set<std::string> unscanned_;
   std::map<std::string, std::vector<proc::Holder>> holders_;

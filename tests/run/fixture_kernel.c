@@ -5,6 +5,7 @@
 #include <linux/futex.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/timerfd.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -50,6 +52,30 @@ static void shared_victim(void) {
   fork_hung();
   say_ready();
   wait_on(map, FUTEX_WAIT, NULL);
+}
+
+/* The owner of the mutex has ended. */
+static void shared_mutex_without_owner(void) {
+  pthread_mutexattr_t kind;
+  pthread_mutex_t* const mutex = (pthread_mutex_t*)share_word();
+  pthread_mutexattr_init(&kind);
+  pthread_mutexattr_setpshared(&kind, PTHREAD_PROCESS_SHARED);
+  pthread_mutex_init(mutex, &kind);
+  const pid_t owner = fork();
+  if (owner == 0) _exit(pthread_mutex_lock(mutex));
+  waitpid(owner, NULL, 0);
+  say_ready();
+  pthread_mutex_lock(mutex);
+}
+
+/* Polls a timer that is not armed, and a pidfd of a child that sleeps in a futex. */
+static void poll_timer_and_process(void) {
+  struct pollfd both[2] = {{.fd = timerfd_create(CLOCK_MONOTONIC, 0), .events = POLLIN}, {.fd = -1, .events = POLLIN}};
+  const pid_t child = fork();
+  if (child == 0) wait_on(share_word(), FUTEX_WAIT, NULL);
+  both[1].fd = (int)syscall(SYS_pidfd_open, child, 0);
+  say_ready();
+  poll(both, 2, -1);
 }
 
 static void read_socket(int ends[2]) {
@@ -256,6 +282,8 @@ const struct mode kernel_modes[] = {
     {"shared", shared},
     {"shared-healthy", shared_healthy},
     {"shared-victim", shared_victim},
+    {"shared-mutex-without-owner", shared_mutex_without_owner},
+    {"poll-timer-and-process", poll_timer_and_process},
     {"socket-self", socket_self},
     {"socket-healthy", socket_healthy},
     {"socket-victim", socket_victim},

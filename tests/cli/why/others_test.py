@@ -127,6 +127,36 @@ class Others(unittest.TestCase):
             finally:
                 os.kill(waiting, signal.SIGKILL)
 
+    def test_a_process_of_another_user_that_is_no_ancestor_may_write(self):
+        """The shell has both ends of a pipe. A process of root has inherited the same pipe, but is not the parent of the shell."""
+        program = f"""
+import os, signal
+ends = os.pipe()
+for end in ends:
+    os.set_inheritable(end, True)
+if os.fork() == 0:
+    os.setgroups([])
+    os.setgid({NOBODY})
+    os.setuid({NOBODY})
+    waiting = os.fork()
+    if waiting == 0:
+        os.execv("/bin/sh", ["sh", "-c", f"read line <&{{ends[0]}}"])
+    print(waiting, flush=True)
+    os._exit(0)
+os.wait()
+signal.pause()
+"""
+        with subprocess.Popen(["/usr/bin/python3", "-c", program], stdout=subprocess.PIPE, text=True, start_new_session=True) as root:
+            waiting = int(root.stdout.readline())
+            try:
+                sentence = f"list the descriptors of process {root.pid} ("
+                done = ask_again(waiting, lambda done: sentence in " ".join(done.stdout.split()))
+                self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+                self.assertIn(sentence, " ".join(done.stdout.split()))
+            finally:
+                os.kill(waiting, signal.SIGKILL)
+                root.kill()
+
 
 if __name__ == "__main__":
     unittest.main()
