@@ -59,15 +59,15 @@ bool is_same_gil(const WaitFacts& one, const WaitFacts& other) {
 }
 
 enum class Look {
-  kSeen,      // the thread waits for a GIL, and has checked the GIL since the first sight of this wait
-  kMayBeGil,  // the thread runs or waits for a processor, or has not checked the GIL since the first sight
+  kSeen,      // the thread waits for a GIL, and has checked the GIL since forksight first saw this wait
+  kMayBeGil,  // the thread runs or waits for a processor, or was not yet seen to check a GIL and wait again
   kElsewhere  // the thread has ended, or is in another call
 };
 
-// Looks once at a thread that may wait for a GIL, and notes in `seen` what it sees. The thread is confirmed only if it
-// has checked the GIL at least once since the first sight of its wait. If the interpreter were ending, the waiting
-// thread would have ended at that check. The check happens under the mutex under which the GIL changes its holder. So a
-// thread that checks the GIL and waits on is not itself the holder.
+// Looks once at a thread that may wait for a GIL, and notes in `seen` what it sees. The thread's wait is confirmed only
+// if the thread has checked the GIL at least once since forksight first saw this wait. If the interpreter were ending,
+// the waiting thread would have ended at that check. The thread holds a mutex during the check, and the holder of the
+// GIL changes only under that mutex. So a thread that checks the GIL and then waits again is not itself the holder.
 Look look_for_gil_wait(std::int32_t pid, FutexLookup& lookup, std::int32_t tid, GilObservations& seen) {
   bool refused = false;
   const auto call = proc::read_call(pid, tid, refused);
@@ -92,8 +92,10 @@ Look look_for_gil_wait(std::int32_t pid, FutexLookup& lookup, std::int32_t tid, 
 }
 
 // Looks at two kinds of threads again and again: threads that wait for a GIL, and threads that seem to be awake
-// although another thread waits for them. Does so until each of these threads is confirmed, or is known not to wait for
-// a GIL. Sets the facts of these threads. Sets `seen.is_open` if the time of `patience` is over before that.
+// although another thread waits for them. Does so until the wait of each of these threads is confirmed, or the thread
+// is known not to wait for a GIL. Stores the facts of each confirmed wait in `facts`. Clears the facts of each wait for
+// a GIL that was not confirmed. Sets `seen.is_open` if some of these threads are still undecided when `patience` runs
+// out.
 void follow_gil_waits(std::int32_t pid, FutexLookup& lookup, const proc::Round& round, std::vector<WaitFacts>& facts,
                       GilObservations& seen, const Patience& patience) {
   constexpr std::chrono::milliseconds kBetween{1};  // Python's default time between two checks of the GIL is 5 ms
@@ -201,7 +203,8 @@ StuckThreads find_stuck_threads(std::int32_t pid, GilObservations& seen, const P
   for (std::size_t index = 0; index < round->threads.size(); ++index) {
     if (!in_ring[index] || is_wait_for_gil(facts[index])) continue;
     // If one thread of the ring ran between its two samples, the ring is not proven. If a thread of the ring waits for
-    // a GIL, the first samples of the other threads are those from before all observations.
+    // a GIL, the first sample of each other thread is the one in `seen.before`. It was taken before forksight first
+    // looked at the waits for the GIL.
     const std::int32_t tid = round->threads[index].tid;
     const proc::ThreadSample* const before = has_gil ? find_sample(seen.before, tid) : &round->threads[index];
     if (before != nullptr && is_unchanged_now(pid, *before, again[index])) continue;
@@ -218,8 +221,8 @@ StuckThreads find_stuck_threads(std::int32_t pid, GilObservations& seen, const P
     stuck.threads.push_back(std::move(again[index]));
     stuck.facts.push_back(std::move(facts[index]));
   }
-  // If a thread was made after the first samples, `round` does not have it. Then the stuck threads are not all threads
-  // of the process.
+  // If a thread was made after the first samples, `round` does not have it. Then the process has a thread besides the
+  // stuck ones.
   const auto now = proc::list_numbers(proc::proc_path(pid, "task")).numbers;
   const auto is_known = [&](std::int32_t tid) {
     return std::ranges::find(round->threads, tid, &proc::ThreadSample::tid) != round->threads.end();

@@ -51,8 +51,8 @@ void look_at(const std::string& name, bool dry_run, gc_report& report) {
     report.in_use.push_back(name);
     return;
   }
-  // The name may belong to another queue by now, or the creator may have given the file its chosen name. While this
-  // process has the lock, no process removes or changes a name of this file.
+  // By now the name may belong to another queue. Or the creator may have renamed the file from its random name to its
+  // chosen name. While this process has the lock, no process removes or changes a name of this file.
   if (!detail::is_called(file.get(), name)) return;
   if (!dry_run && shm_unlink(name.c_str()) != 0) {
     report.skipped.push_back(name + ": " + std::strerror(errno));
@@ -90,8 +90,8 @@ result<bool> remove_when_unused(const std::string& name) {
     return detail::failure(errc::untrusted, "%s: belongs to another user", name.c_str());
   }
   if (!is_ours(file.get(), name)) return detail::failure(errc::untrusted, "%s: is not a queue", name.c_str());
-  // Each user of the queue holds the lock in shared mode until it ends. A process that waits here does not block new
-  // users.
+  // Each process that has the queue open holds the lock in shared mode. The kernel releases the lock when the process
+  // closes the queue or ends. A process that waits here does not block new users of the queue.
   while (flock(file.get(), LOCK_EX) != 0) {
     if (errno != EINTR) return detail::failed_call(errno, "%s: flock", name.c_str());
   }

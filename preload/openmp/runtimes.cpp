@@ -14,11 +14,11 @@ namespace {
 
 constinit Runtime g_runtimes[kMaxRuntimes] = {};
 
-// A cache that maps a loaded object to the runtime that serves its callers. The first call from an object makes the
-// entry. An entry is written once, and its `caller` is written last. All entries are cleared after an object was
-// unloaded. If all entries are in use, the runtime of a further object is looked up at each of its calls.
+// A cache. It maps a loaded object to the runtime that serves the calls from this object. The first call from an object
+// makes the entry. An entry is written once, and its `caller` is written last. All entries are cleared after an object
+// was unloaded. If all entries are in use, the runtime of a further object is looked up at each of its calls.
 struct CallerEntry {
-  std::atomic<std::uint64_t> caller;  // identify(), 0: empty
+  std::atomic<std::uint64_t> caller;  // identify() of the object that makes the calls; 0: the entry is empty
   Runtime* runtime;
 };
 constexpr std::uint32_t kCallers = 64;
@@ -39,7 +39,7 @@ ElfView view_of(const Module& module) {
   return {module.bias, module.dynamic, module.is_permanent ? Trust::kStaysLoaded : Trust::kNone};
 }
 
-// True for a library that is a runtime. Its GOMP entry points serve other libraries, too.
+// True if the module is an OpenMP runtime. GOMP calls from other objects may be bound to such a module.
 bool provides_gomp(const Module& module) { return module.runtime >= 0; }
 
 // The index of the first runtime among the objects that were loaded at start-up; -1: none. The loader searches these
@@ -52,7 +52,8 @@ int runtime_at_startup() {
   return -1;
 }
 
-// The index of the runtime that is first in the module's tree of needed libraries; -1: none.
+// Searches the module and the libraries that it needs, breadth first, as the loader does. Returns the index of the
+// first runtime; -1: none.
 int provider_of(Module& module) {
   if (module.provider == -2) {
     const Module* const provider = find_in_tree(module, provides_gomp);
@@ -67,7 +68,8 @@ bool is_worker(const Runtime& runtime, const Slot& slot) {
 }
 
 // True if all symbol versions of the library are those of libgomp. libgomp's own version script names all of its
-// exports and hides the rest (libgomp.map). A library that has libgomp linked in has versions of its own, or none.
+// exports and hides the rest (libgomp.map). A library into which libgomp is linked statically has symbol versions of
+// its own, or none.
 bool has_only_versions_of_libgomp(const ElfView& view) {
   constexpr const char* kFamilies[] = {"GOMP_", "OMP_", "OACC_", "GOACC_", "OMPD_", "ACC_"};
   bool found = false;
