@@ -20,8 +20,9 @@ static const char* base(const char* path) {
   return slash != NULL ? slash + 1 : path;
 }
 
-/* Prints which library has the symbol `name`. If the shim interposes a function, the shim has the symbol. So the
- * callers ask only for functions that the shim does not interpose. */
+/* Prints which library has the symbol `name`. For a function that the shim interposes, this library would be the shim,
+ * so the output would differ between the two runs. So the callers ask only for functions that the shim does not
+ * interpose. */
 static void show(const char* what, void* handle, const char* name) {
   Dl_info info;
   dlerror();
@@ -69,10 +70,10 @@ static void show_by_caller(const char* path) {
   void* (*const ask_cuda)(void) = (void* (*)(void))dlsym(library, "library_cuda");
   int (*const local)(void) = ask_default();
   int (*const next)(void) = ask_next();
-  printf("the library's own, from inside of it: %d\n", local != NULL ? local() : -1);
-  printf("the next after the library: %d\n", next != NULL ? next() : -1);
-  printf("the driver, from inside of it: %s\n", ask_cuda() != NULL ? "found" : "none");
-  printf("the library's own, from the program: %s\n", dlsym(RTLD_DEFAULT, "only_here") != NULL ? "found" : "none");
+  printf("the library looks up only_here, which returns %d\n", local != NULL ? local() : -1);
+  printf("the library looks up the next shared_name, which returns %d\n", next != NULL ? next() : -1);
+  printf("the library looks up cuInit: %s\n", ask_cuda() != NULL ? "found" : "none");
+  printf("the program looks up only_here: %s\n", dlsym(RTLD_DEFAULT, "only_here") != NULL ? "found" : "none");
 }
 
 /* Each name ends at the end of its page. The next page is not mapped, so nothing after the name may be read. */
@@ -118,7 +119,7 @@ int main(int argc, char** argv) {
   show_at_page_end();
   signal(SIGUSR1, on_signal);
   raise(SIGUSR1);
-  printf("in a signal handler: %d\n", (int)in_handler);
+  printf("a signal handler finds strlen (1: yes): %d\n", (int)in_handler);
   pthread_create(&thread, NULL, in_thread, NULL);
   pthread_join(thread, NULL);
   fflush(stdout);

@@ -1,7 +1,7 @@
-"""Compares each sentence of a finding's "Why" with the oracle.
+"""Compares the sentences in the section "Why" of a finding with the oracle's result: the state at the end of the scenario.
 
-FORMS has a pattern and a check for each known sentence: who waits for what, who holds it, which process has which descriptor, which
-threads a fork lost. The check compares the sentence with the state at the end of the scenario. PLAIN has the sentences that are only
+FORMS has a pattern and a check for each kind of sentence that can be compared with this state. Such a sentence says, for example, who
+waits for what, who holds a lock, which process has which descriptor, or which threads a fork lost. PLAIN has the sentences that are only
 recognised by their text. A sentence that matches none of these patterns has the answer "unknown", and the judge counts it."""
 import re
 
@@ -9,7 +9,8 @@ from ancestry import ancestry, copy_of
 from causes import file_holders
 from condition_operations import lost_waiters
 
-# Places in the player: source lines and functions. No form compares them, so they are removed from a sentence first.
+# Source lines and functions of the player, the program that plays the scenario. No check compares these places. So they are removed from
+# a sentence before it is matched.
 PLACE = re.compile(r",? (?:which took it )?(?:at|in) (?:[\w./-]+\+0x[0-9a-f]+|[\w./+-]+:\d+)(?: \((?:[^()]|\([^()]*\))*\))?"
                    r"|,? (?:started|created) (?:with|at) (?:[\w:]|\(anonymous namespace\))+(?:\.\w+:\d+)?")
 NAMED = re.compile(r"truth::\(anonymous namespace\)::g_private(?:\+0x([0-9a-f]+))?$")
@@ -39,7 +40,7 @@ class Scene:
         self.at = result["at"]  # (address of the private objects, address of the shared ones, size of one object)
         self.objects = [entry.name for entry in self.scenario.objects]  # in the order of their addresses
         self.processes, self.threads = names
-        self.memory = process  # the process whose memory decides which object is at an address now
+        self.memory = process  # the process in whose memory an address is looked up
 
     def thread(self, number):
         name = self.threads.get(int(number))
@@ -71,8 +72,8 @@ class Scene:
         return self.now_at(self.objects[index])
 
     def now_at(self, name):
-        """Returns the object that lies in the memory of this object now. If this object was destroyed, another object may have
-        been made there."""
+        """Returns the object that is at the address of this object at the end of the scenario. If this object was destroyed,
+        another object may have been made there."""
         there = [entry.name for entry in self.scenario.objects if entry.at == name]
         return next((other for other in there if ("m", self.memory, other) in self.state), name)
 
@@ -181,7 +182,7 @@ class Reading:
 
     def worker_or_thread(self, found):
         """Returns the thread that the sentence names; None if no thread of the scenario has the number in the sentence.
-        Such a thread must be a worker of libgomp, and must wait in a futex."""
+        Then the number must belong to a worker of libgomp that waits in a futex."""
         try:
             return self.scene.thread(found["t"])
         except NotKnown:
@@ -221,10 +222,10 @@ class Reading:
     def is_inside_of_once(self, _found):
         wait = self.wait_before()
         state = self.scene.state
-        expect(state.get(("once", wait.thread)), f"{wait.thread} is in no routine")
+        expect(state.get(("once", wait.thread)), f"{wait.thread} is in no routine of pthread_once()")
         others = [key[1] for key, value in state.items() if key[0] == "once" and value and key[1] != wait.thread
                   and state["t", key[1]][0] == wait.process and state["t", key[1]][3] == "live"]
-        expect(not others, f"{others} are also in a routine")
+        expect(not others, f"{others} are also in a routine of pthread_once()")
 
     def reads_timer(self, found):
         wait = self.waiter(found, "timerfd")
@@ -263,15 +264,15 @@ class Reading:
         handlers = self.scene.state["atfork", wait.process]
         if phase == "child":
             return stage[1] + 1, len(handlers)
-        # For "atfork child" the player also registers a prepare handler that does nothing. This prepare handler counts
-        # in the numbers of the handlers.
+        # For "atfork child" the player also registers a prepare handler that does nothing. The report numbers this
+        # prepare handler like all others.
         places = [place for place, (kind, _) in enumerate(reversed(handlers), 1) if kind != "child"]
         return places[stage[1]], len(handlers)
 
     def handler_number(self, found):
         number = self.handlers_of(found["k"])
-        expect((int(found["i"]), int(found["n"])) == number, f"it is number {number[0]} of {number[1]}")
-        expect((found["o"] == "last") == (found["k"] == "prepare"), "the handlers are called in the other order")
+        expect((int(found["i"]), int(found["n"])) == number, f"the handler is number {number[0]} of {number[1]}")
+        expect((found["o"] == "last") == (found["k"] == "prepare"), "the sentence names the wrong order of the handlers")
 
     def is_in_prepare(self, _found):
         self.handlers_of("prepare")
@@ -279,7 +280,7 @@ class Reading:
     def handler_locks(self, found):
         wait = self.wait_before()
         self.about = self.scene.object(found["o"])
-        expect(self.about == wait.name, f"it locks {wait.name}")
+        expect(self.about == wait.name, f"the handler locks {wait.name}")
         if found["h"] or found["own"]:
             holder = self.scene.thread(found["h"]) if found["h"] else wait.thread
             forker = self.scene.state["fork", wait.process][1] if found["own"] and wait.operation == "atfork child" else holder
@@ -301,7 +302,7 @@ class Reading:
         self.waits(found, name)
         other = self.process_of(found) if found.get("own") else self.scene.process(found["q"])
         operation = self.scene.wait_of(self.scene.thread(found["t"])).operation
-        expect((operation in ("read", "receive")) == (found["verb"] in ("reads", "receives", "waits for")), f"it is in {operation}")
+        expect((operation in ("read", "receive")) == (found["verb"] in ("reads", "receives", "waits for")), f"the thread is in {operation}")
         if found.get("e"):
             expect(self.scene.end(found["e"])[0] == name, f"descriptor {found['e']} belongs to {self.scene.end(found['e'])[0]}")
             self.scene.check_open(other, found["e"])
@@ -324,7 +325,7 @@ class Reading:
         expect(wait.kind == "file", f"{thread} waits for {wait.kind} {wait.name}")
         holders = file_holders(self.scene.state, wait)
         other = self.process_of(found) if found.get("own") else self.scene.process(found["q"])
-        expect(other in holders, f"{sorted(holders)} have it")
+        expect(other in holders, f"{sorted(holders)} hold the file lock")
 
     # -- what was true at a fork, or before
 
@@ -335,8 +336,9 @@ class Reading:
                f"{holder} does not hold {self.about}: {sorted(self.scene.owners(self.process, self.about))}")
 
     def original_owners(self):
-        """Returns the copies of a recorded owner in the ancestors of this process. Each fork between the owner's process and
-        this process may have made such a copy."""
+        """Returns the threads of the ancestors that own the lock, or are copies of an owner. An owner is a thread that the
+        memory of this process names as an owner of the lock. Each fork between the owner's process and this process may
+        have made a copy of the owner."""
         state = self.scene.state
         owners = self.scene.owners(self.process, self.about)
         return {now for owner in owners for elder in ancestry(state, self.process)[:-1] for kind, now in [copy_of(state, elder, owner)] if kind == "copy"}
@@ -383,7 +385,7 @@ class Reading:
     def lost_threads(self, found):
         _, _, lost = self.scene.state["fork", self.process]
         parent = self.scene.state["fork", self.process][0]
-        expect(found["p"] is None or parent == self.scene.process(found["p"]), f"its parent is {parent}")
+        expect(found["p"] is None or parent == self.scene.process(found["p"]), f"the parent of {self.process} is {parent}")
         workers = self.scene.state.get(("workers", self.process), 0)
         numbers = [int(number) for number in re.findall(r"(?<!end of )thread (\d+)", found["l"])]
         strangers = [number for number in numbers if number not in self.scene.threads]
@@ -417,7 +419,7 @@ class Reading:
         holder = self.scene.thread(found["h"])
         parent, forker, _ = self.scene.state["fork", self.process]
         self.check_parent_thread(holder, found["p"])
-        expect(holder == forker and self.scene.process(found["p"]) == parent, f"it was forked by {forker} of {parent}")
+        expect(holder == forker and self.scene.process(found["p"]) == parent, f"{self.process} was forked by {forker} of {parent}")
         owners = self.scene.owners(self.process, self.about)
         expect(holder in owners or holder in self.original_owners(), f"{sorted(owners)} hold {self.about}")
 
@@ -440,7 +442,7 @@ class Reading:
     def pool_of(self, found):
         parent, forker, _ = self.scene.state["fork", self.process]
         holder = self.scene.thread(found["h"])
-        expect(holder == forker and self.scene.process(found["p"]) == parent, f"it was forked by {forker} of {parent}")
+        expect(holder == forker and self.scene.process(found["p"]) == parent, f"{self.process} was forked by {forker} of {parent}")
         expect(found["n"] == "1", "a pool has 1 worker")
 
     def pool_of_ancestor(self, found):
@@ -473,7 +475,7 @@ class Reading:
         expect(not hopeful, f"something may still end the wait of {hopeful}")
 
     def a_handler_may_run(self, _found):
-        expect(any(key[0] == "h" for key in self.scene.state), "nobody has a handler")
+        expect(any(key[0] == "h" for key in self.scene.state), "no process has a signal handler")
 
     def only_a_handler_can(self, found):
         self.asleep(found)
@@ -596,7 +598,8 @@ def check_sentence(reading, sentence):
 
 
 def check_by_any(readings, sentence):
-    """Returns (answer, why the sentence is false). A sentence is true if it is true in at least one of the ways to read its numbers."""
+    """Returns (answer, why the sentence is false). An id in a sentence may mean one of two threads, and each reading chooses one of
+    them (see ways_to_read()). A sentence is true if it is true in at least one reading."""
     why = ""
     answers = []
     for reading in readings:
