@@ -116,8 +116,8 @@ Evidence::Evidence(const model::Model& model, RuleClock& clock)
     if (outermost == nullptr || run.since_ns < outermost->since_ns) outermost = &run;
   }
   for (const model::Touch& touch : model.touches) {
-    // A futex wait does not show that the thread went on. It may be the wait for the lock that the thread touched
-    // before.
+    // A futex wait does not show that an earlier call of the thread has returned. The thread may be in a lock call that
+    // was recorded before, and wait there for the lock.
     if (touch.kind != model::TouchKind::kFutexWait) saw(touch.process, touch.tid, touch.time_ns);
   }
 }
@@ -170,7 +170,8 @@ bool Evidence::is_guess(const model::Touch& touch) const {
 }
 
 // The child waits for an object that no thread can release any more. True if it is not known which thread held this
-// object. An inferred fork is the only case in which this is possible.
+// object. It is always known if the trace has a record of the fork. It may be unknown if the fork was inferred from the
+// present state of the processes.
 bool Evidence::has_unknown_holder(const model::Touch& touch) const {
   if (!fork(touch).is_inferred) return false;
   const auto is_known = [&](model::ThreadId id) {
@@ -182,9 +183,10 @@ bool Evidence::has_unknown_holder(const model::Touch& touch) const {
   return model_.locks[held.lock].kind == model::LockKind::kGuard && !is_known(held.holder);
 }
 
-// True if a signal handler may end the wait of the touch. A wait for a semaphore, or for a lock of the program's own,
-// may return after a handler. A handler may also raise an exception, as Python's handlers do. Or it may post the
-// semaphore or unlock the lock. Waits for other locks go on after a handler. A core does not show which handlers exist.
+// True if a signal handler may end the wait in the call that the touch records. A wait for a semaphore, or for a lock
+// of the program's own, may return after a handler. A handler may also raise an exception, as Python's handlers do. Or
+// it may post the semaphore or unlock the lock. Waits for other locks go on after a handler. A core does not show which
+// handlers exist.
 bool Evidence::may_be_interrupted(const model::Touch& touch) const {
   const model::Process& about = process(touch.process);
   const bool has_handler = has_way_out(about) || (about.is_core && !no_signal_can_wake(about));
@@ -193,18 +195,19 @@ bool Evidence::may_be_interrupted(const model::Touch& touch) const {
   return kind == model::LockKind::kSemaphore || kind == model::LockKind::kPython || kind == model::LockKind::kCustom;
 }
 
-// If a process waits for a lost timer, somebody may end the process on purpose. forksight reports the lost timer
-// nevertheless. A libc call whose process ended unseen becomes only a possible finding (libc_calls.cpp).
+// A process may wait for the signal of a timer that the fork did not copy. Somebody may end such a process on purpose.
+// forksight reports the wait nevertheless. A process may also end in a libc call before `run` saw it hang. Then the
+// finding about the call is only possible (libc_calls.cpp).
 bool Evidence::ended_unseen(const model::Touch& touch) const {
   const bool is_timer = touch.kind == model::TouchKind::kTimerWait || touch.kind == model::TouchKind::kLibcCall;
-  // libc aborts a process as soon as the process locks an orphan with priority inheritance.
+  // If a process locks a priority-inheriting mutex whose holder the fork did not copy, libc aborts the process.
   const bool ends_it = touch.held && model_.locks[fork(touch).held[*touch.held].lock].priority_inherit;
   // If the wait has a deadline, the finding does not claim a hang. It claims only that the wait is in vain.
   return !is_timer && !ends_it && !touch.timed && ended_unseen(touch.process);
 }
 
-// If somebody else ended the process before `run` saw it hang, the process may not have waited in vain. Some processes
-// are meant to sleep until somebody kills them.
+// If somebody other than `run` ended the process before `run` saw it hang, the process may have waited as intended.
+// Some processes are meant to sleep until somebody kills them.
 bool Evidence::ended_unseen(model::ProcessId id) const {
   const model::Process& about = process(id);
   const bool was_watched = !model_.command.empty() && !about.is_unreadable;
@@ -220,7 +223,8 @@ std::optional<Certainty> Evidence::find_hang(const model::Touch& touch) const {
   if (is_proven_dead(about)) return may_be_interrupted(touch) ? Certainty::kLikely : Certainty::kProven;
   // The record of the call's return may be one of the missing records.
   if (about.has_gaps) return Certainty::kLikely;
-  // A region that runs for long on one thread looks like a region that spins because it waits for its team.
+  // An OpenMP parallel region that computes for long on one thread looks like a region whose first thread spins because
+  // it waits for the other threads of the region.
   if (touch.is_team_guess || is_guess(touch)) return Certainty::kLikely;
   if (about.stuck_for_ms > 0) return Certainty::kProven;
   if (ended_unseen(touch)) return std::nullopt;
@@ -253,8 +257,9 @@ bool Evidence::has_other_readers(const model::Touch& touch) const {
 }
 
 // True if the holder may be only a copy of the thread that took the lock. The first thread of a forked process is a
-// copy of the thread that forked. The thread that forked may have taken the lock before that fork. The trace has no
-// record of a fork in a process with one thread. So this function only checks whether the parent runs the same program.
+// copy of a thread of its parent, and that thread may have taken the lock before this earlier fork. If the parent had
+// only one thread, the trace has no record of the earlier fork. So this function assumes that there was an earlier fork
+// if the parent runs the same program.
 bool Evidence::may_be_copied_holder(const model::Fork& at, const model::Held& held) const {
   const model::Process& forker = process(at.process);
   if (held.by_forking_thread || model_.threads[held.holder].tid != forker.pid || forker.has_execed) return false;
@@ -267,7 +272,8 @@ bool Evidence::may_be_copied_holder(const model::Fork& at, const model::Held& he
 // - The thread that took the semaphore forked, so the child has a copy of that thread.
 // - The thread that took the semaphore waits for it.
 // - The process that forked never goes on, so no thread posts the semaphore there either.
-// - A thread took the semaphore before an earlier fork. The fork of this touch lost only a copy of that thread.
+// - A thread took the semaphore before an earlier fork. The later fork, to which this touch belongs, lost only a copy
+//   of that thread.
 bool Evidence::may_have_no_poster(const model::Touch& touch) const {
   const model::Fork& at = fork(touch);
   const model::Held& held = at.held[*touch.held];
@@ -289,20 +295,21 @@ Certainty Evidence::find_cause(const model::Touch& touch) const {
   const model::LockKind kind = model_.locks[held.lock].kind;
   // A rwlock counts its readers and does not name them. A spinlock, and a semaphore whose count is zero, do not name a
   // thread either. So the holder may be a thread of the child, the thread that forked, or a thread that has ended. A
-  // semaphore may have no holder at all, because it may serve as a signal.
+  // semaphore may have no holder at all: threads may use it as a signal, to notify each other.
   const bool is_signal = kind == model::LockKind::kSemaphore && !words::is_python_semaphore(touch.stack);
   const bool is_doubtful = is_signal || kind == model::LockKind::kRwlockRead || kind == model::LockKind::kSpinlock;
   if (fork(touch).is_inferred && (is_doubtful || held.may_be_own || held.may_have_been_free))
     return Certainty::kPossible;
   if (kind == model::LockKind::kRwlockRead && has_other_readers(touch)) return Certainty::kPossible;
   if (is_signal && may_have_no_poster(touch)) return Certainty::kPossible;
-  // find_any_orphan() has left out the locks of Python that are known to serve as signals. The others mostly serve as
-  // locks. But without the shim it is not known which thread took the lock.
+  // find_any_orphan() has left out the lock objects of Python that are known to serve as signals. Most of the others
+  // protect data. But if no trace records the fork, it is not known which thread took the lock.
   const bool is_of_python = kind == model::LockKind::kSemaphore || kind == model::LockKind::kPython;
   const bool is_unnamed = fork(touch).is_inferred && is_of_python && model_.threads[held.holder].tid == 0;
   // `is_signal`: the shim saw a thread take the semaphore, and the fork lost that thread. But the semaphore may still
   // serve as a signal. `is_supposed`: only the thread id of the lock's owner is known, and a thread of the supposed
-  // parent has this id. A core names the supposed parent. But the real parent may have ended before the core was made.
+  // parent has this id. The supposed parent is the process that a core names as the parent. It may only have adopted
+  // the child, because the real parent may have ended before the core was made.
   const bool is_supposed =
       fork(touch).is_parent_supposed && !held.by_forking_thread && model_.threads[held.holder].tid != 0;
   return is_likely || is_signal || is_unnamed || is_supposed ? Certainty::kLikely : Certainty::kProven;
@@ -339,8 +346,8 @@ Finding Evidence::begin_finding(const char* slug, const model::Touch& touch) con
   finding.stack = touch.stack;
   const bool is_open = !touch.returned && !touch.cured && touch.action == model::TouchAction::kNone;
   // If a call has not returned, the finding shows the place where its thread was seen. This place is inside of the
-  // call. But if the call is a region, the finding shows the place where the region began, because the thread may be
-  // deep in the region's own code.
+  // call. But if the call started an OpenMP parallel region, the finding shows the place where the region began,
+  // because the thread may be deep in the region's own code.
   const auto is_of_python = [](const model::Frame& frame) { return frame.python; };
   const bool may_be_inside = touch.kind != model::TouchKind::kParallel ||
                              (seen != nullptr && std::ranges::any_of(seen->stack.frames, is_of_python));
@@ -385,11 +392,10 @@ std::string_view hangs(const model::Process& process) { return has_ended(process
 
 namespace {
 
-// The proof of a hang has one exception: a signal may end another process for which this process waits. This process
-// may wait for the exit of the other process, for the other process at the other end of a pipe or socket, or for the
-// other process's lock on a file. Then the wait ends together with the other process. An example is the signal of an
-// alarm() without a handler, because /proc does not show such an alarm. Returns words that name these other processes;
-// "" if there are none.
+// The proof of a hang has one exception: this process waits for a second process, and a signal ends the second process.
+// Then the wait ends, too. This process may wait until the second process exits, uses its end of a pipe or socket, or
+// releases a file lock. For example, the second process may have called alarm() without a handler for SIGALRM. /proc
+// does not show this alarm. Returns words that name the second processes; "" if there are none.
 std::string describe_outside_help(const model::Process& process) {
   std::set<std::int32_t> others;
   for (const model::Wait& wait : process.waits) {
@@ -423,7 +429,7 @@ std::string tell_liveness(const model::Process& process) {
         return since + "it runs inside of this call, which only another thread could end, and it has no other thread.";
       }
       return since + "it has run without a pause and has not left this call: it spins for an event that never happens.";
-    case Liveness::kStalled: return since + "this call has not returned. It is not proven that it never will.";
+    case Liveness::kStalled: return since + "this call has not returned. It may still return.";
     default: break;
   }
   return {};

@@ -73,7 +73,7 @@ std::optional<Lost> find_lost(const model::Model& model, const model::Touch& tou
   const model::CallInFlight& in_flight = model.forks[touch.fork].calls[*touch.in_flight];
   const std::uint64_t common = in_flight.call.locks & touch.call.locks;
   // kLocks begins with the locks that many functions take, and ends with the locks that one function takes. So the last
-  // common lock is the most specific one.
+  // common lock is the one that the fewest functions take.
   const auto last = static_cast<std::size_t>(std::bit_width(common)) - 1;
   if (common == 0 || last >= kLocks.size()) return std::nullopt;
   return Lost{in_flight, model.threads[in_flight.thread], static_cast<trace::LibcLock>(last),

@@ -15,7 +15,7 @@ namespace forksight::libc_calls {
 struct Lost {
   const model::CallInFlight& in_flight;
   const model::Thread& holder;
-  trace::LibcLock lock;  // the most specific lock that both functions take
+  trace::LibcLock lock;  // of the locks that both functions take, the one that the fewest functions of libc take
   std::size_t common;    // the number of locks that both functions take
 };
 std::optional<Lost> find_lost(const model::Model& model, const model::Touch& touch);
@@ -31,7 +31,7 @@ std::string_view what(trace::LibcLock lock);  // such as "libc's lock of the tim
 // that can never go on proves that the lock was held.
 std::optional<CallEnd> find_end(const Evidence& evidence, const model::Touch& touch);
 
-// Makes the whole finding, except its fixes. `slug` is the slug of the calling rule.
+// Makes the whole finding, except its fixes. `slug`: the name of the calling rule, such as "libc-lock-in-flight".
 Finding describe(const Evidence& evidence, const char* slug, const model::Touch& touch, const Lost& lost,
                  const CallEnd& end);
 void add_fixes(const model::Fork& fork, const model::Touch& touch, const Lost& lost, Finding& finding);

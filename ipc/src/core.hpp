@@ -43,8 +43,9 @@ class core {
   result<loan> acquire(const std::shared_ptr<core>& self, deadline until);
   result<void> send(loan& from, std::size_t bytes, deadline until);
   result<message> receive(const std::shared_ptr<core>& self, deadline until);
-  // A descriptor for an event loop: readable while a receive() or an acquire() that does not wait would return anything
-  // but `timeout` (watcher.hpp). `kind`: message or buffer. The descriptor belongs to this handle.
+  // A descriptor for an event loop (watcher.hpp). It is readable while a call that does not wait would return a result,
+  // or an error other than `timeout`. `kind`: message (the call is receive()) or buffer (the call is acquire()). The
+  // descriptor belongs to this handle.
   result<int> watch(wait_kind kind);
   void give_back(loan& from);
   result<void> release(message& from);
@@ -80,7 +81,7 @@ class core {
   result<message> receive_message(const std::shared_ptr<core>& self, deadline until);
   // Tells the watcher the result of a call. `why`: the error of the call; null: the call succeeded.
   void tell_watcher(wait_kind kind, const error* why);
-  // True if something of that kind is available, no matter which waiter has the turn.
+  // True if a message or a buffer (`kind`) is available, even if another waiter must be served first.
   bool is_available(wait_kind kind);
   // True if a call would return an error other than `timeout`. Otherwise `look_again_ns` gets the result of
   // check_can_receive() or check_consumers().
@@ -96,16 +97,17 @@ class core {
   error corrupt_at(const void* word);
   error evicted() const;
   error after_step(step_result outcome);
-  // Before a call sleeps, these functions check whether a message or room can still come. They return the time on
-  // CLOCK_MONOTONIC at which the call must check again, even if it is not woken before.
+  // Before a call sleeps, these functions check whether a message can still arrive, or a slot or buffer can still
+  // become free. They return the time on CLOCK_MONOTONIC at which the call must check again, even if it is not woken
+  // before.
   result<std::uint64_t> check_can_receive();
   result<std::uint64_t> check_consumers(deadline until);
 
   // One wait of a thread: from the moment at which the thread becomes a waiter until the thread is served or gives up.
   class turn;
   // Calls `attempt`, spins, sleeps and calls `attempt` again, until it succeeds or the deadline has passed. Calls
-  // `check` before each sleep. Calls `attempt` only if no other participant waits, if the thread has the turn, or after
-  // a sleep of at least 50 ms.
+  // `check` before each sleep. Does not call `attempt` while other participants must be served first (may_try()),
+  // except after a sleep of at least 50 ms.
   template <class Try, class Check>
   result<step_result> repeat(wait_kind kind, deadline until, shared_word<std::uint64_t>& blocked_ns, Try attempt,
                              Check check);
@@ -113,8 +115,8 @@ class core {
   result<step_result> give_up_at_once(wait_kind kind, std::uint64_t now_ns, Try attempt, Check check);
   template <class Try>
   static step_result try_before_error(const error& why, std::uint64_t now_ns, Try attempt);
-  // True if this thread may try to take something now: no participant waits, or it has the turn. With
-  // full::drop_oldest, a producer never waits.
+  // True if this thread may try to take something now: no participant waits, or it is the turn of this thread's
+  // participant (has_turn()). With full::drop_oldest, a producer never waits.
   bool may_try(wait_kind kind, std::uint64_t now_ns) const;
 
   segment memory_;

@@ -1,4 +1,5 @@
-"""Runs the cases of Python with interpreters of other systems, each in its own root folder. Checks what forksight reports about them.
+"""Runs the Python programs of repro/python with the interpreters of other systems. Each of these systems has its own root folder.
+Checks what forksight reports about the programs.
 
   in_root.py COMMAND SHIM CASES      COMMAND, SHIM: from the build; CASES: the folder repro/python
 
@@ -37,9 +38,9 @@ CERTAINTIES = ["proven", "likely", "possible"]
 RECURSIVE = "recursive_lock.py"
 # From this version on, an RLock records its owner. In earlier versions it is a semaphore.
 FIRST_WITH_OWNER = (3, 14)
-# These versions do not export what the shim needs to read lines of Python.
+# With these versions, the shim cannot find the files and lines of Python frames, because the interpreter does not export what it needs.
 WITHOUT_LINES_IN_TRACES = ((3, 9), (3, 10))
-# `run` recognises this hang only by lines of Python in the trace.
+# `run` recognises the hang of these programs only if the trace has the files and lines of Python frames.
 NEED_LINES_IN_TRACES = ("feeder.py",)
 
 
@@ -156,7 +157,7 @@ def check_hang(root, name, rule):
 def check_silent(root, name):
     report = root.watched(name, "repaired")
     if report["findings"]:
-        raise Problem(f"repaired: {[finding['summary'] for finding in report['findings']]}")
+        raise Problem(f"the report has findings about the repaired program: {[finding['summary'] for finding in report['findings']]}")
 
 
 def check_owner(root):

@@ -117,7 +117,8 @@ TEST_P(Frozen, NamesNoFunctionIfTwoFunctionsArePossible) {
   expect("either", with_lock_frames(frames));
 }
 
-// No frame was overwritten, so a frozen stack gives the same frames as a stack that is not frozen.
+// A stack is called frozen if its inner frames may have been overwritten since its registers were recorded. In this
+// sample no frame was overwritten. So the unwinder finds the same frames, whether the stack counts as frozen or not.
 TEST_P(Frozen, IsExactIfNoFrameWasOverwritten) {
   StackSample sample = dump_.sample("recursion");
   const model::Stack expected = symbolizer_->unwind(sample);
