@@ -420,10 +420,12 @@ std::string tell_liveness(const model::Process& process) {
                                                      : "Seen from outside, ";
   switch (process.liveness) {
     case Liveness::kDead:
-      return since + describe_waits(process) + ", and no task is left that could wake it: proven, it never goes on" +
+      return since + describe_waits(process) +
+             ", and no thread of any process can wake it: this proves that the process never goes on" +
              describe_outside_help(process) + ".";
     case Liveness::kDeadButForSignal:
-      return since + describe_waits(process) + ": no task can wake it, only " + words::ways_out(process) + " could.";
+      return since + describe_waits(process) + ": no thread of any process can wake it, only " +
+             words::ways_out(process) + " could.";
     case Liveness::kSpinning:
       if (process.is_core) {
         return since + "it runs inside of this call, which only another thread could end, and it has no other thread.";

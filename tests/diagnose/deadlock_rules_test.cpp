@@ -105,8 +105,8 @@ TEST(Deadlock, DoesNotCountTheFirstThreadOnceItHasEnded) {
   const auto found = diagnose(model);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].chain[1],
-            "For 1.4 s its only thread has slept in a futex without a timeout, and no task is left that could wake it: "
-            "proven, it never goes on.");
+            "For 1.4 s its only thread has slept in a futex without a timeout, and no thread of any process can wake "
+            "it: this proves that the process never goes on.");
 }
 
 TEST(Deadlock, BlamesTheWaitThatHasNoOwner) {

@@ -136,7 +136,7 @@ class Judge(unittest.TestCase):
         scene = Scene(text.format(""))
         child = scene.finding("deadlock", "p")
         plain = scene.finding("deadlock", "main")
-        stated = plain | {"chain": ["For 1.1 s it has slept: proven, it never goes on, unless a signal ends process 101."]}
+        stated = plain | {"chain": ["For 1.1 s it has slept: this proves that the process never goes on, unless a signal ends process 101."]}
         self.assertEqual(scene.verdict(child, plain), "wrong")
         self.assertEqual(scene.verdict(child, stated), "right")
         self.assertEqual(Scene(text.format("p handle alrm post s\n")).verdict(stated), "wrong")
@@ -246,17 +246,17 @@ class Sentences(unittest.TestCase):
         text = "sem s 0\n--\nmain region\nmain create t\nmain fork p\nfree\nmain swait s\nt swait s\np region\n"
         self.holds(text, "p", "It was forked from process 100, which had 2 more threads: thread 101, another thread.",
                    "It was forked from process 100, which had 1 more thread: thread 101.")
-        ends = "threads have slept without a timeout, and no task is left that could wake it: proven, it never goes on."
+        ends = "threads have slept without a timeout, and no thread of any process can wake it: this proves that the process never goes on."
         self.holds(text, "main", f"For 1.1 s all its 3 {ends}", f"For 1.1 s all its 2 {ends}")
 
     def test_whether_the_process_may_go_on(self):
-        proven = "without a timeout, and no task is left that could wake it: proven, it never goes on."
+        proven = "without a timeout, and no thread of any process can wake it: this proves that the process never goes on."
         self.holds(RING, "main", f"For 1.1 s all its 2 threads have slept in a futex {proven}", f"For 1.1 s its only thread has slept in a futex {proven}")
         self.assertEqual(self.answer(IDLE, "main", f"For 500 ms its only thread has slept in a futex {proven}"), "false")
         parent = "sem s 0\n--\nmain fork p\np alarm\nfree\nmain wait p\np swait s\n"
-        sleeps = "For 500 ms its only thread has slept without a timeout, and no task is left that could wake it: proven, it never goes on"
+        sleeps = "For 500 ms its only thread has slept without a timeout, and no thread of any process can wake it: this proves that the process never goes on"
         self.holds(parent, "main", f"{sleeps}, unless a signal ends process 101.", f"{sleeps}.")
-        only = "For 500 ms its only thread has slept in a futex without a timeout: no task can wake it, only a handler of SIG{} could."
+        only = "For 500 ms its only thread has slept in a futex without a timeout: no thread of any process can wake it, only a handler of SIG{} could."
         self.holds(IDLE, "main", only.format("USR1"), only.format("TERM"))
         other = "sem s 0\n--\nmain fork p\np handle usr1 nop\nfree\nmain swait s\np pause\n"
         self.holds(other, "main", only.format("USR1 in process 101 (x)"), only.format("USR1"))

@@ -555,10 +555,10 @@ FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
     (r'The forking thread, thread (?P<h>\d+)(?: "[^"]*")? of process (?P<p>\d+), had taken it and held it across fork\(\)', Reading.forker_held),
     (r"An? (?P<k>[\w-]+)(?: mutex)? records its owner by thread id, here (?P<h>\d+). In the child .+", Reading.remembers),
     (r"The mutex is not recursive: .+", Reading.not_recursive),
-    (SLEPT + r", and no task is left that could wake it: proven, it never goes on(?:, unless a signal ends (?P<u>[^.]+))?", Reading.nobody_can),
+    (SLEPT + r", and no thread of any process can wake it: this proves that the process never goes on(?:, unless a signal ends (?P<u>[^.]+))?", Reading.nobody_can),
     (r"It is not proven that this never ends: a signal may come from a timer, from the end of a child or from another thread, and end the process or run a handler that jumps out of the wait",
      Reading.a_handler_may_run),
-    (SLEPT + r": no task can wake it, only (?P<l>.+) could", Reading.only_a_handler_can),
+    (SLEPT + r": no thread of any process can wake it, only (?P<l>.+) could", Reading.only_a_handler_can),
 )]
 # These sentences are recognised only by their text. Nothing in them is compared with the oracle: most of them explain the cause, and the
 # judge checks the cause itself.
