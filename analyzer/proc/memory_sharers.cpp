@@ -22,45 +22,9 @@ constexpr long kAfter = 2;
 
 long compare_memory(std::int32_t tid, std::int32_t other) { return ::syscall(SYS_kcmp, tid, other, KCMP_VM, 0, 0); }
 
-constexpr int kMostAncestors = 1000;
+constexpr std::size_t kMostAncestors = 1000;
 
-bool is_ancestor(std::int32_t ancestor, std::int32_t pid) {
-  for (int count = 0; count < kMostAncestors; ++count) {
-    const auto stat = read_stat(pid);
-    if (!stat) return true;
-    if (pid == ancestor) return true;
-    if (stat->ppid == 0) return false;
-    pid = stat->ppid;
-  }
-  return true;
-}
-
-// exec() gives a process a memory of its own. Only clone() shares it later, and the new process has not called exec.
-bool has_called_exec(const Stat& stat) { return (stat.flags & kForkedWithoutExec) == 0; }
-
-// False if the process cannot be a descendant of `first`. A descendant is younger. If the parent of a process ends, the
-// first process of the pid namespace or another ancestor of `first` becomes its parent.
-bool may_descend_from(const ProcessKey& first, std::int32_t process) {
-  std::int32_t pid = process;
-  for (int count = 0; count < kMostAncestors; ++count) {
-    const auto stat = read_stat(pid);
-    if (!stat || pid == first.pid) return true;
-    if (stat->start_ticks < first.start_ticks) return pid != process && (pid == 1 || is_ancestor(pid, first.pid));
-    if (stat->ppid == 0) return true;
-    pid = stat->ppid;
-  }
-  return true;
-}
-
-// The arguments are in the memory, and /proc shows them to every user. True if they show that two threads do not have
-// one memory. They are read twice for the first thread, because a program may change them.
-bool have_different_arguments(std::int32_t tid, std::int32_t other) {
-  const auto read = [](std::int32_t of) { return read_file(proc_path(of, "cmdline")); };
-  const ReadText before = read(tid);
-  const ReadText others = read(other);
-  const ReadText after = read(tid);
-  return before && others && after && before.text == after.text && before.text != others.text;
-}
+ReadText read_arguments(std::int32_t tid) { return read_file(proc_path(tid, "cmdline")); }
 
 }  // namespace
 
@@ -165,17 +129,67 @@ void MemorySharers::group() {
   }
 }
 
+const MemorySharers::Line& MemorySharers::line_of(std::int32_t pid) {
+  const auto [found, is_new] = lines_.try_emplace(pid);
+  Line& line = found->second;
+  while (is_new && line.processes.size() < kMostAncestors) {
+    const auto stat = read_stat(pid);
+    if (!stat) break;
+    if (line.processes.empty()) line.flags = stat->flags;
+    line.processes.push_back({pid, stat->start_ticks});
+    pid = stat->ppid;
+    line.is_whole = pid == 0;
+    if (line.is_whole) break;
+  }
+  return line;
+}
+
+// False if `ancestor` is neither the process nor one of its ancestors.
+bool MemorySharers::may_be_ancestor(std::int32_t ancestor, std::int32_t pid) {
+  const Line& line = line_of(pid);
+  return !line.is_whole || std::ranges::find(line.processes, ancestor, &ProcessKey::pid) != line.processes.end();
+}
+
+// False if the process is neither `first` nor a descendant of it. A descendant is younger. If the parent of a process
+// ends, the first process of the pid namespace or another ancestor of `first` becomes its parent.
+bool MemorySharers::may_descend_from(const ProcessKey& first, std::int32_t process) {
+  for (const ProcessKey& one : line_of(process).processes) {
+    if (one.pid == first.pid) return true;
+    if (one.start_ticks < first.start_ticks)
+      return one.pid != process && (one.pid == 1 || may_be_ancestor(one.pid, first.pid));
+  }
+  return true;
+}
+
+// exec() gives a process a memory of its own. Only clone() shares it later, and the new process has not called exec.
+bool MemorySharers::calls_exec(std::int32_t pid) {
+  const Line& line = line_of(pid);
+  return !line.processes.empty() && (line.flags & kForkedWithoutExec) == 0;
+}
+
 // Returns a process that did not begin with the memory of another process, and whose descendants include all processes
 // that share the memory of process `pid`, except itself. nullopt: none is known.
-std::optional<ProcessKey> MemorySharers::find_first_owner(std::int32_t pid) const {
-  const auto stat = read_stat(pid);
-  if (!stat) return std::nullopt;
-  const ProcessKey key{pid, stat->start_ticks};
-  if (has_called_exec(*stat)) return key;
+std::optional<ProcessKey> MemorySharers::find_first_owner(std::int32_t pid) {
+  const Line& line = line_of(pid);
+  if (line.processes.empty()) return std::nullopt;
+  const ProcessKey key = line.processes.front();
+  if (calls_exec(pid)) return key;
   if (!root_ || key.start_ticks < root_->start_ticks) return std::nullopt;
   const bool may_be_older = key.start_ticks == root_->start_ticks && pid != root_->pid;
-  if (may_be_older && is_ancestor(pid, root_->pid)) return std::nullopt;
+  if (may_be_older && may_be_ancestor(pid, root_->pid)) return std::nullopt;
   return root_;
+}
+
+// For two processes whose memory the kernel refuses to compare: false if they cannot share it, because of what is known
+// about their calls of exec and their ancestors. `first`: find_first_owner(pid).
+bool MemorySharers::may_be_related(std::int32_t pid, const std::optional<ProcessKey>& first, std::int32_t other) {
+  const Line& line = line_of(other);
+  if ((line.flags & kKernelThread) != 0) return false;
+  if (calls_exec(other)) {
+    if (first && first->pid == pid) return false;  // both have called exec
+    if (!may_descend_from(line.processes.front(), pid)) return false;
+  }
+  return !first || may_descend_from(*first, other);
 }
 
 // /proc shows the peak to every user.
@@ -215,37 +229,42 @@ std::optional<bool> MemorySharers::may_have_one_peak(std::int32_t pid, std::int3
   return before.kilobytes <= peak.kilobytes && peak.kilobytes <= after.kilobytes;
 }
 
+// Removes the processes that cannot share the memory of process `pid`. The arguments are in the memory, and /proc shows
+// them to every user. Those of process `pid` are read twice, because a program may change them.
+std::vector<MemorySharers::Process> MemorySharers::keep_possible(std::int32_t pid, std::int32_t tid,
+                                                                 const std::vector<Process>& refused) {
+  std::vector<Process> possible;
+  std::vector<ReadText> arguments;
+  if (refused.empty()) return possible;
+  const ReadText before = read_arguments(tid);
+  const auto first = find_first_owner(pid);
+  for (const Process& other : refused) {
+    if (!may_be_related(pid, first, other.pid)) continue;
+    possible.push_back(other);
+    arguments.push_back(read_arguments(other.tid));
+  }
+  const ReadText after = read_arguments(tid);
+  if (!before || !after || before.text != after.text) return possible;
+  std::vector<Process> kept;
+  for (std::size_t at = 0; at < possible.size(); ++at) {
+    if (!arguments[at] || arguments[at].text == before.text) kept.push_back(possible[at]);
+  }
+  return kept;
+}
+
 Sharing MemorySharers::find(std::int32_t pid, std::int32_t tid, std::vector<std::int32_t>& sharers) {
   if (!has_grouped_) group();
   std::vector<std::int32_t> found;
   bool is_hidden = false;  // for some process it is not known whether it shares the memory
-  // Called for a process that the kernel refuses to compare. Such a process may share the memory, and may have changed
-  // its rights since it was made.
-  std::optional<ProcessKey> first;
-  bool has_first = false;
-  const auto add_if_possible = [&](const Process& other) {
-    const auto stat = read_stat(other.pid);
-    if (stat && (stat->flags & kKernelThread) != 0) return;
-    if (!has_first) first = find_first_owner(pid);
-    has_first = true;
-    // A process that has called exec shares its memory with its descendants only. None of these has called exec.
-    const bool calls_exec = stat && has_called_exec(*stat);
-    if (calls_exec && first && first->pid == pid) return;
-    if (calls_exec && !may_descend_from({other.pid, stat->start_ticks}, pid)) return;
-    if (first && !may_descend_from(*first, other.pid)) return;
-    if (have_different_arguments(tid, other.tid)) return;
-    const auto perhaps = may_have_one_peak(pid, tid, other);
-    is_hidden = is_hidden || !perhaps;
-    if (perhaps != true) return;
-    found.push_back(other.pid);
-    possible_sharers_.emplace(pid, other.pid);
-  };
+  // Processes that the kernel refuses to compare. Such a process may share the memory, and may have changed its rights
+  // since it was made.
+  std::vector<Process> refused;
   const auto group = group_of_.find(pid);
   if (group != group_of_.end()) {
     for (const Process& other : groups_[group->second]) {
       if (other.pid != pid) found.push_back(other.pid);
     }
-    for (const Process& other : uncompared_) add_if_possible(other);
+    refused = uncompared_;
   } else {
     for (const Process& other : all_) {
       if (other.pid == pid) continue;
@@ -253,12 +272,19 @@ Sharing MemorySharers::find(std::int32_t pid, std::int32_t tid, std::vector<std:
       if (order == kSame) found.push_back(other.pid);
       if (order >= 0 || errno == ESRCH) continue;  // ESRCH: the other process has ended
       if (errno != EPERM && errno != EACCES) return Sharing::kUnknown;
-      add_if_possible(other);
+      refused.push_back(other);
     }
   }
   // If kcmp is forbidden, or the thread has ended, kcmp fails for every pair. So this function compares the thread with
   // itself. This must succeed.
   if (compare_memory(tid, tid) != kSame) return Sharing::kUnknown;
+  for (const Process& other : keep_possible(pid, tid, refused)) {
+    const auto perhaps = may_have_one_peak(pid, tid, other);
+    is_hidden = is_hidden || !perhaps;
+    if (perhaps != true) continue;
+    found.push_back(other.pid);
+    possible_sharers_.emplace(pid, other.pid);
+  }
   sharers.insert(sharers.end(), found.begin(), found.end());
   if (is_hidden && found.empty()) return Sharing::kUnknown;
   return found.empty() ? Sharing::kAlone : Sharing::kShared;

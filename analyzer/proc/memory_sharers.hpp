@@ -53,13 +53,26 @@ class MemorySharers {
   bool is_still_in_order();
   bool is_still_one_memory(Group& group) const;
 
-  std::optional<ProcessKey> find_first_owner(std::int32_t pid) const;
+  // A process and its ancestors, nearest first.
+  struct Line {
+    std::vector<ProcessKey> processes;  // empty: the process has ended
+    std::uint64_t flags = 0;            // of the process, as in Stat
+    bool is_whole = false;              // false: further ancestors are not known
+  };
+  const Line& line_of(std::int32_t pid);
+  bool may_be_ancestor(std::int32_t ancestor, std::int32_t pid);
+  bool may_descend_from(const ProcessKey& first, std::int32_t process);
+  bool calls_exec(std::int32_t pid);
+  std::optional<ProcessKey> find_first_owner(std::int32_t pid);
+  bool may_be_related(std::int32_t pid, const std::optional<ProcessKey>& first, std::int32_t other);
+  std::vector<Process> keep_possible(std::int32_t pid, std::int32_t tid, const std::vector<Process>& refused);
   static Peak read_peak(std::int32_t tid);
   std::optional<bool> may_have_one_peak(std::int32_t pid, std::int32_t tid, const Process& other);
   void read_peaks();
 
   std::optional<ProcessKey> root_;
   std::map<std::int32_t, std::int32_t> possible_sharers_;
+  std::map<std::int32_t, Line> lines_;
   std::vector<Process> all_;
   bool has_grouped_ = false;
   std::vector<Group> groups_;                               // sorted by the order that kcmp() tells
