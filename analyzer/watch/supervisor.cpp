@@ -223,7 +223,9 @@ std::vector<std::int32_t> Supervisor::find_suspects(const std::vector<std::int32
     return known->second;
   };
   std::vector<Node> nodes;
+  std::set<std::int32_t> asking;  // the candidates whose waits depend on a scan
   bool wants_scan = false;
+  bool lacks_holder = false;  // a holder has ended that counts in a proof; only a scan of the machine finds its heirs
   const auto build = [&](bool may_scan) {
     nodes.assign(candidates.size(), Node{});
     wants_scan = false;
@@ -238,6 +240,7 @@ std::vector<std::int32_t> Supervisor::find_suspects(const std::vector<std::int32
         const bool is_open = answer == WakerFinder::Answer::kNeedsScan;
         if (answer == WakerFinder::Answer::kNotProvable) watched.is_not_provable = true;
         if (asks && (is_open || answer == WakerFinder::Answer::kKnown) && !watched.proof) wants_scan = true;
+        if (asks && !watched.proof) asking.insert(pid);
         // The holders of a descriptor may have changed since the latest scan. So a descriptor proves something only if
         // this look has scanned for its holders.
         if (answer == WakerFinder::Answer::kUnknown || answer == WakerFinder::Answer::kNotProvable || is_open ||
@@ -249,6 +252,7 @@ std::vector<std::int32_t> Supervisor::find_suspects(const std::vector<std::int32
           // A process that has ended since the scan holds nothing. What it held may be held by a process that it made.
           if (asks && target == node_of.end() && has_ended(waker.pid)) {
             wants_scan = true;
+            lacks_holder = lacks_holder || watched.proof;
             wakers_.note_ended_holder();
             watched.is_undecided = true;
           }
@@ -258,8 +262,21 @@ std::vector<std::int32_t> Supervisor::find_suspects(const std::vector<std::int32
       }
     }
   };
+  // A scan of the machine takes long. If a process of the tree could end the wait, this scan is not needed.
+  const auto depends_on_others = [&] {
+    const std::vector<Judgement> judgements = judge(nodes);
+    return std::ranges::any_of(
+        asking, [&](std::int32_t pid) { return judgements[node_of.at(pid)].state != StuckState::kAwake; });
+  };
   build(false);
-  if (wants_scan && (at_once || wakers_.is_scan_due(now))) {
+  bool wants_whole_scan = wants_scan;
+  if (wants_scan && !lacks_holder && !at_once && wakers_.is_scan_of_members_due(now)) {
+    wakers_.scan_members(tree_);
+    build(true);
+    wants_whole_scan = depends_on_others();
+    if (wants_whole_scan) build(false);
+  }
+  if (wants_whole_scan && (at_once || wakers_.is_scan_due(now))) {
     wakers_.scan(tree_);
     build(true);
   }

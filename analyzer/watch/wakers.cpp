@@ -29,7 +29,9 @@ namespace {
 using Answer = WakerFinder::Answer;
 
 constexpr std::string_view kAnonymousMemory = "/dev/zero (deleted)";
-constexpr int kScanShare = 250;  // scans take at most 1/kScanShare of the time
+// Scans of the machine, and scans of the tree alone, take at most these shares of the time: 1/250 and 1/100.
+constexpr int kScanShare = 250;
+constexpr int kScanShareOfMembers = 100;
 
 Answer known_if_any(const WaitFacts& facts) {
   // If no process could end the wait, the call should have returned. For example, read() returns at end of file if no
@@ -539,17 +541,31 @@ Answer WakerFinder::find_shared(std::int32_t pid, const proc::SharedPlace& place
   return answer;
 }
 
+void WakerFinder::scan_members(const Tree& tree) {
+  const Cost cost;
+  const std::set<std::int32_t> members = list_living(tree);
+  tables_.read(std::vector(members.begin(), members.end()));
+  fill_holders(members, {});
+  next_scan_of_members_ = Clock::now() + cost.used() * kScanShareOfMembers;
+}
+
 void WakerFinder::scan(const Tree& tree) {
   const Cost cost;
   repeated_scans_ = Clock::now() < next_scan_ ? repeated_scans_ + 1 : 0;
   has_ended_holder_ = false;
-  scanned_.insert(unscanned_.begin(), unscanned_.end());
-  unscanned_.clear();
   const std::set<std::int32_t> members = list_living(tree);
-  holders_.clear();
-  other_files_.clear();
   const std::set<std::string>& queues = tables_.find_sockets_with_descriptors(members);
   tables_.read_all(members);
+  fill_holders(members, queues);
+  next_scan_ = Clock::now() + cost.used() * kScanShare;
+}
+
+// Searches the tables that were read for the objects that find() has noted, and for the sockets `queues`.
+void WakerFinder::fill_holders(const std::set<std::int32_t>& members, const std::set<std::string>& queues) {
+  scanned_.insert(unscanned_.begin(), unscanned_.end());
+  unscanned_.clear();
+  holders_.clear();
+  other_files_.clear();
   std::set<std::string> asked = queues;
   asked.insert(scanned_.begin(), scanned_.end());
   receivers_.clear();
@@ -562,7 +578,6 @@ void WakerFinder::scan(const Tree& tree) {
   is_scan_cut_ = tables_.is_cut();
   // No further scan needs to search for objects that no process has open any more.
   std::erase_if(scanned_, [&](const std::string& object) { return !holders_.contains(object); });
-  next_scan_ = Clock::now() + cost.used() * kScanShare;
 }
 
 }  // namespace forksight::watch

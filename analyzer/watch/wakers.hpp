@@ -67,6 +67,11 @@ class WakerFinder {
   // Searches all processes for the objects that earlier calls of find() noted. On a big machine, this may take tens of
   // milliseconds.
   void scan(const Tree& tree);
+  // Does the same for the processes of the tree alone. If one of them could end a wait, no other process need be
+  // examined. After this scan, an answer of find() must not prove that a process is stuck, because other processes may
+  // have the objects, too.
+  void scan_members(const Tree& tree);
+  bool is_scan_of_members_due(Clock::time_point now) const { return now >= next_scan_of_members_; }
   // True if enough time has passed since the latest scan: a multiple of the time that this scan took.
   bool is_scan_due(Clock::time_point now) const {
     return now >= next_scan_ || (has_ended_holder_ && repeated_scans_ < kMostRepeatedScans);
@@ -120,6 +125,7 @@ class WakerFinder {
   std::optional<proc::Peer> peer_of(std::int32_t tid, std::uint64_t inode);
 
   void find_outside();
+  void fill_holders(const std::set<std::int32_t>& members, const std::set<std::string>& queues);
 
   proc::DescriptorTables& tables_;
   bool sees_all_;  // true if no process is hidden from forksight
@@ -141,6 +147,7 @@ class WakerFinder {
   std::vector<proc::Holder> receivers_;
   static constexpr int kMostRepeatedScans = 3;
   Clock::time_point next_scan_{};
+  Clock::time_point next_scan_of_members_{};
   bool has_ended_holder_ = false;  // note_ended_holder() was called after the latest scan
   int repeated_scans_ = 0;
   // The following members contain what was read for the current look. begin_look() empties them.

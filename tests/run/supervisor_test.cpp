@@ -395,6 +395,21 @@ TEST(Supervisor, AProcessRemainsStuckIfAnotherStuckProcessEnds) {
   EXPECT_TRUE(is_alone());
 }
 
+// The writer of the pipe is a process of the tree, and is awake. So the other processes of the machine do not matter.
+TEST(Supervisor, AWaitThatTheTreeExplainsNeedsNoScanOfTheMachine) {
+  Watch watch("pipe-healthy");
+  ASSERT_TRUE(watch.ready());
+  bool has_read_tree = false;
+  bool has_read_others = false;
+  for (int times = 0; times < kManyPolls; ++times) {
+    watch.poll();
+    has_read_tree = has_read_tree || watch.supervisor().tables().has_whole(watch.pid());
+    has_read_others = has_read_others || watch.supervisor().tables().has_whole(::getppid());
+  }
+  EXPECT_TRUE(has_read_tree);
+  EXPECT_FALSE(has_read_others);
+}
+
 // The test has a timer that is not armed and a pidfd, as forksight may inherit them. In /proc these look like those of
 // the examined process.
 TEST(Supervisor, DescriptorsThatForksightHasDoNotHideAHang) {
