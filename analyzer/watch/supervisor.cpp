@@ -681,8 +681,7 @@ std::vector<std::string> Supervisor::limits(const std::function<bool(std::int32_
     limits.push_back(fmt::format(
         "the processes have so many descriptors that forksight left out some after {} s of processor time: it proves "
         "nothing about waits for pipes, sockets, eventfds and file locks, nor about processes whose descriptors it "
-        "left "
-        "out",
+        "left out",
         std::chrono::duration_cast<std::chrono::seconds>(files::kLongestDescriptorReading).count()));
   }
   for (const auto& [key, sharer] : possible_sharers_) {
@@ -693,8 +692,7 @@ std::vector<std::string> Supervisor::limits(const std::function<bool(std::int32_
     if (!other) continue;
     limits.push_back(fmt::format(
         "process {} ({}) may share the memory of process {} ({}), and could then end its waits: the kernel does not "
-        "let "
-        "forksight find out, so forksight does not prove that process {} hangs; as root, it usually can find out",
+        "let forksight find out, so forksight does not prove that process {} hangs; as root, it usually can find out",
         sharer, other->comm, key.pid, member->second.comm, key.pid));
   }
   if (sharing_unknown_) {
