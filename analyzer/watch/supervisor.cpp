@@ -269,8 +269,8 @@ std::vector<std::int32_t> Supervisor::find_suspects(const std::vector<std::int32
         asking, [&](std::int32_t pid) { return judgements[node_of.at(pid)].state != StuckState::kAwake; });
   };
   build(false);
-  bool wants_whole_scan = wants_scan;
-  if (wants_scan && !lacks_holder && !at_once && wakers_.is_scan_of_members_due(now)) {
+  bool wants_whole_scan = wants_scan && (at_once || lacks_holder);
+  if (wants_scan && !wants_whole_scan && wakers_.is_scan_of_members_due(now)) {
     wakers_.scan_members(tree_);
     build(true);
     wants_whole_scan = depends_on_others();
