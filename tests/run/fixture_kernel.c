@@ -226,6 +226,22 @@ static void poll_pipe(int by_epoll, int by_select) {
 }
 
 static void poll_victim(void) { poll_pipe(0, 0); }
+/* 160 children that each wait in an epoll instance of their own for a socket of their own. */
+static void event_loops(void) {
+  for (int child = 0; child < 160; ++child) {
+    struct epoll_event event = {.events = EPOLLIN};
+    int ends[2];
+    if (fork() != 0) continue;
+    const int instance = epoll_create1(0);
+    make_sockets(ends);
+    if (epoll_ctl(instance, EPOLL_CTL_ADD, ends[0], &event) != 0) _exit(99);
+    epoll_wait(instance, &event, 1, -1);
+    _exit(98);
+  }
+  say_ready();
+  wait(NULL);
+}
+
 static void epoll_victim(void) { poll_pipe(1, 0); }
 static void select_victim(void) { poll_pipe(0, 1); }
 
@@ -296,6 +312,7 @@ const struct mode kernel_modes[] = {
     {"eventfd-healthy", eventfd_healthy},
     {"poll-victim", poll_victim},
     {"epoll-victim", epoll_victim},
+    {"event-loops", event_loops},
     {"select-victim", select_victim},
     {"flock-victim", flock_victim},
     {"flock-healthy", flock_healthy},

@@ -382,6 +382,13 @@ TEST(Supervisor, TheEndOfAnUnrelatedProcessDoesNotChangeAVerdict) {
   }
 }
 
+// Each instance must be compared with all others.
+TEST(Supervisor, ManyEventLoopsAreStuck) {
+  Watch watch("event-loops");
+  ASSERT_TRUE(watch.ready());
+  EXPECT_TRUE(watch.wait_stuck(161));
+}
+
 // Both processes read from a pipe that nobody else has. When one of them is killed, the other one is still stuck.
 TEST(Supervisor, AProcessRemainsStuckIfAnotherStuckProcessEnds) {
   Watch watch("pipe-readers");
