@@ -347,6 +347,13 @@ ListedNumbers list_numbers(const std::string& folder) {
   return listed;
 }
 
+ReadOutcome try_folder(const std::string& folder) {
+  DIR* const directory = files::open_folder(folder, files::Wish::kEntry);
+  if (directory == nullptr) return outcome_of(folder, errno);
+  ::closedir(directory);
+  return ReadOutcome::kOk;
+}
+
 std::string find_resource_failure() {
   const std::scoped_lock lock(g_failure_mutex);
   return g_failure;

@@ -52,6 +52,8 @@ struct ListedNumbers {
 };
 // Lists the entries of a directory whose names are numbers: processes, threads, descriptors.
 ListedNumbers list_numbers(const std::string& folder);
+// Opens a folder without listing it. A folder of descriptors may have a million entries.
+ReadOutcome try_folder(const std::string& folder);
 
 struct Link {
   std::int32_t number = 0;
