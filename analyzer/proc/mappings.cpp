@@ -173,7 +173,6 @@ SharedMemory SharedMemory::read(const std::set<std::int32_t>& must_read) {
     const ReadText maps = read_file(proc_path(find_living_thread(pid), "maps"), kMaxMaps);
     const bool is_refused = !maps && maps.outcome == ReadOutcome::kRefused;
     if (is_refused && must_read.contains(pid) && !has_ended(pid)) memory.refused_ = true;
-    if (maps && maps.text.size() < kMaxMaps) memory.read_.insert(pid);
     for_each_mapping(maps.text, [&](std::string_view line) {
       auto mapping = parse_mapping(line);
       if (mapping && mapping->shared && mapping->inode != 0) memory.parts_.push_back({pid, std::move(*mapping)});

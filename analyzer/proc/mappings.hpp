@@ -61,15 +61,12 @@ class SharedMemory {
   static SharedMemory read(const std::set<std::int32_t>& must_read);
   // The processes that have this byte mapped; nullopt if that is not known.
   std::optional<std::vector<std::int32_t>> mappers(const SharedPlace& place) const;
-  // True if the kernel let forksight read all mappings of the process.
-  bool was_read(std::int32_t pid) const { return read_.contains(pid); }
 
  private:
   struct Part {
     std::int32_t pid = 0;
     Mapping mapping;
   };
-  std::set<std::int32_t> read_;
   std::vector<Part> parts_;
   bool refused_ = false;
 };

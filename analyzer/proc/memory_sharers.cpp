@@ -138,27 +138,16 @@ const MemorySharers::Line& MemorySharers::line_of(std::int32_t pid) {
     if (line.processes.empty()) line.flags = stat->flags;
     line.processes.push_back({pid, stat->start_ticks});
     pid = stat->ppid;
-    line.is_whole = pid == 0;
-    if (line.is_whole) break;
+    if (pid == 0) break;
   }
   return line;
 }
 
-// False if `ancestor` is neither the process nor one of its ancestors.
-bool MemorySharers::may_be_ancestor(std::int32_t ancestor, std::int32_t pid) {
-  const Line& line = line_of(pid);
-  return !line.is_whole || std::ranges::find(line.processes, ancestor, &ProcessKey::pid) != line.processes.end();
-}
-
-// False if the process is neither `first` nor a descendant of it. A descendant is younger. If the parent of a process
-// ends, the first process of the pid namespace or another ancestor of `first` becomes its parent.
+// False if the process is older than `first`. Then it is no descendant of it. Its present ancestors prove nothing: if a
+// parent ends, a subreaper or the first process of a pid namespace becomes the parent.
 bool MemorySharers::may_descend_from(const ProcessKey& first, std::int32_t process) {
-  for (const ProcessKey& one : line_of(process).processes) {
-    if (one.pid == first.pid) return true;
-    if (one.start_ticks < first.start_ticks)
-      return one.pid != process && (one.pid == 1 || may_be_ancestor(one.pid, first.pid));
-  }
-  return true;
+  const Line& line = line_of(process);
+  return line.processes.empty() || line.processes.front().start_ticks >= first.start_ticks;
 }
 
 // exec() gives a process a memory of its own. Only clone() shares it later, and the new process has not called exec.
@@ -174,14 +163,13 @@ std::optional<ProcessKey> MemorySharers::find_first_owner(std::int32_t pid) {
   if (line.processes.empty()) return std::nullopt;
   const ProcessKey key = line.processes.front();
   if (calls_exec(pid)) return key;
-  if (!root_ || key.start_ticks < root_->start_ticks) return std::nullopt;
-  const bool may_be_older = key.start_ticks == root_->start_ticks && pid != root_->pid;
-  if (may_be_older && may_be_ancestor(pid, root_->pid)) return std::nullopt;
+  // Without a line of living parents up to the root, the process may be no descendant of the root.
+  if (!root_ || std::ranges::find(line.processes, *root_) == line.processes.end()) return std::nullopt;
   return root_;
 }
 
 // For two processes whose memory the kernel refuses to compare: false if they cannot share it, because of what is known
-// about their calls of exec and their ancestors. `first`: find_first_owner(pid).
+// about their calls of exec and their ages. `first`: find_first_owner(pid).
 bool MemorySharers::may_be_related(std::int32_t pid, const std::optional<ProcessKey>& first, std::int32_t other) {
   const Line& line = line_of(other);
   if ((line.flags & kKernelThread) != 0) return false;
@@ -247,7 +235,8 @@ std::vector<MemorySharers::Process> MemorySharers::keep_possible(std::int32_t pi
   if (!before || !after || before.text != after.text) return possible;
   std::vector<Process> kept;
   for (std::size_t at = 0; at < possible.size(); ++at) {
-    if (!arguments[at] || arguments[at].text == before.text) kept.push_back(possible[at]);
+    const bool is_known = arguments[at] && !arguments[at].text.empty() && !before.text.empty();
+    if (!is_known || arguments[at].text == before.text) kept.push_back(possible[at]);
   }
   return kept;
 }

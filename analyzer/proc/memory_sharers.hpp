@@ -20,9 +20,8 @@ enum class Sharing { kUnknown, kAlone, kShared };
 // one examination only.
 class MemorySharers {
  public:
-  // `root`: a process that did not begin with the memory of another process. The examined processes that are not older
-  // than `root` are its ancestors or descendants. Only descendants of `root` can share the memory of its descendants.
-  // Not given: any process may share the memory of any other one.
+  // `root`: a process that did not begin with the memory of another process. Only descendants of `root` can share the
+  // memory of a descendant of `root`. Not given: any process may share the memory of any other one.
   explicit MemorySharers(const std::optional<ProcessKey>& root = std::nullopt);
   // Adds to `sharers` the other processes that share the memory of process `pid`. `tid`: a living thread of this
   // process. A process that forksight has no right to compare is added, too, if it may share the memory.
@@ -57,10 +56,8 @@ class MemorySharers {
   struct Line {
     std::vector<ProcessKey> processes;  // empty: the process has ended
     std::uint64_t flags = 0;            // of the process, as in Stat
-    bool is_whole = false;              // false: further ancestors are not known
   };
   const Line& line_of(std::int32_t pid);
-  bool may_be_ancestor(std::int32_t ancestor, std::int32_t pid);
   bool may_descend_from(const ProcessKey& first, std::int32_t process);
   bool calls_exec(std::int32_t pid);
   std::optional<ProcessKey> find_first_owner(std::int32_t pid);

@@ -135,11 +135,7 @@ std::vector<proc::ProcessKey> RunHistory::withdraw(const watch::Supervisor& supe
       continue;
     }
     const auto since = missed_.try_emplace(key, now).first->second;
-    const auto rests_since = supervisor.rests_since(key);
-    // No thread has run since the latest look that has proven the hang. Only the proof is missing, for example because
-    // the process that has the other end of a pipe is not known now.
-    if (is_proved(row.liveness) && rests_since && *rests_since < since) continue;
-    const auto longest = rests_since ? kUnprovenFor : kAwakeFor;
+    const auto longest = supervisor.was_awake(key) ? kAwakeFor : kUnprovenFor;
     if (is_proved(row.liveness) && now - since < longest) continue;
     if (forksight::has_stuck(row)) going_on.push_back(key);
     looks_.erase(key);

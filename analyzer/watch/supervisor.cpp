@@ -194,10 +194,6 @@ bool Supervisor::was_awake(const proc::ProcessKey& key) const {
   return watched == watched_.end() || watched->second.key != key || watched->second.last.threads.empty();
 }
 
-std::optional<Clock::time_point> Supervisor::rests_since(const proc::ProcessKey& key) const {
-  return was_awake(key) ? std::nullopt : std::optional(watched_.at(key.pid).since);
-}
-
 bool Supervisor::lacks_facts() const { return !wakers_.is_whole() || proc::count_failures() != failures_before_look_; }
 
 bool Supervisor::is_undecided(const proc::ProcessKey& key) const {

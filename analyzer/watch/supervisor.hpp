@@ -105,8 +105,6 @@ class Supervisor {
   // something that forksight does not examine. Also true for a process that is not watched, that could not be read, or
   // whose threads have all ended.
   bool was_awake(const proc::ProcessKey& key) const;
-  // The time since which no thread of the process has run, as far as the looks have seen; nullopt if was_awake().
-  std::optional<Clock::time_point> rests_since(const proc::ProcessKey& key) const;
   // True if the latest look decided nothing about the process, and another look may decide something. The reason is
   // that a thread was running, that a thread ran while the process was examined, or that something could not be read.
   bool is_undecided(const proc::ProcessKey& key) const;

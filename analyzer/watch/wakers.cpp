@@ -515,12 +515,6 @@ Answer WakerFinder::find_shared(std::int32_t pid, const proc::SharedPlace& place
     const auto owner_pid =
         static_cast<std::int32_t>(owner_process ? proc::parse_decimal(*owner_process).value_or(0) : 0);
     const bool is_known = std::find(mappers->begin(), mappers->end(), owner_pid) != mappers->end();
-    // If its number now belongs to a process that does not have the memory, the owner has ended. Memory of a file could
-    // be mapped again, by its name or by a descriptor.
-    if (!is_known && place.path == kAnonymousMemory && shared_->was_read(owner_pid)) {
-      facts.word.owner_is_gone = true;
-      return Answer::kKnown;
-    }
     facts.wakers_known = is_known;
     if (is_known) facts.wakers = {{owner_pid, word.use == model::FutexUse::kMutex ? "mutex" : "rwlock", word.owner}};
     return is_known ? Answer::kKnown : Answer::kUnknown;

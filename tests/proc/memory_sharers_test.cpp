@@ -239,46 +239,6 @@ TEST(MemorySharers, AProcessThatIsOlderThanTheRootSharesNothing) {
   end(twin);
 }
 
-// The twin is younger than the root, but its parent is an older process that is no ancestor of the root.
-TEST(MemorySharers, AProcessOfAnOlderFamilySharesNothing) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can make processes of two users";
-  int go[2];
-  int answer[2];
-  ASSERT_EQ(::pipe(go), 0);
-  ASSERT_EQ(::pipe(answer), 0);
-  const pid_t family = ::fork();
-  if (family == 0) {
-    char byte = 0;
-    if (::read(go[0], &byte, 1) != 1) ::_exit(9);
-    const pid_t twin = start_as(1, false);
-    if (::write(answer[1], &twin, sizeof twin) != sizeof twin) ::_exit(9);
-    for (;;) ::pause();
-  }
-  ASSERT_GT(family, 0);
-  pid_t root = start_as(2, false);
-  while (start_of(root) <= start_of(family)) {
-    end(root);
-    root = start_as(2, false);
-    ASSERT_GT(root, 0);
-  }
-  pid_t twin = 0;
-  ASSERT_EQ(::write(go[1], "x", 1), 1);
-  ASSERT_EQ(::read(answer[0], &twin, sizeof twin), static_cast<ssize_t>(sizeof twin));
-  ASSERT_EQ(peak_of(twin), peak_of(root));
-  EXPECT_GE(start_of(twin), start_of(root));
-  EXPECT_EQ(examine_as_another_user(root, std::nullopt, twin), Sharing::kShared);
-  EXPECT_EQ(examine_as_another_user(root, ProcessKey{root, start_of(root)}, twin), Sharing::kAlone);
-  // The test is an ancestor of the root, so it may have become the parent of a descendant of the root.
-  const pid_t orphan = start_as(1, false);
-  EXPECT_EQ(examine_as_another_user(root, ProcessKey{root, start_of(root)}, orphan), Sharing::kShared);
-  ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
-  end(orphan);
-  end(root);
-  end(family);
-  end(twin);
-  for (const int fd : {go[0], go[1], answer[0], answer[1]}) ::close(fd);
-}
-
 // The arguments of a program are in its memory.
 TEST(MemorySharers, ProcessesWithDifferentArgumentsShareNothing) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can make processes of two users";

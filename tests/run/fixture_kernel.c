@@ -5,7 +5,6 @@
 #include <linux/futex.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,20 +51,6 @@ static void shared_victim(void) {
   fork_hung();
   say_ready();
   wait_on(map, FUTEX_WAIT, NULL);
-}
-
-/* The owner of the mutex has ended. */
-static void shared_mutex_without_owner(void) {
-  pthread_mutexattr_t kind;
-  pthread_mutex_t* const mutex = (pthread_mutex_t*)share_word();
-  pthread_mutexattr_init(&kind);
-  pthread_mutexattr_setpshared(&kind, PTHREAD_PROCESS_SHARED);
-  pthread_mutex_init(mutex, &kind);
-  const pid_t owner = fork();
-  if (owner == 0) _exit(pthread_mutex_lock(mutex));
-  waitpid(owner, NULL, 0);
-  say_ready();
-  pthread_mutex_lock(mutex);
 }
 
 /* Polls a timer that is not armed, and a pidfd of a child that sleeps in a futex. */
@@ -298,7 +283,6 @@ const struct mode kernel_modes[] = {
     {"shared", shared},
     {"shared-healthy", shared_healthy},
     {"shared-victim", shared_victim},
-    {"shared-mutex-without-owner", shared_mutex_without_owner},
     {"poll-timer-and-process", poll_timer_and_process},
     {"socket-self", socket_self},
     {"socket-healthy", socket_healthy},

@@ -3,7 +3,6 @@
 #include "watch/supervisor.hpp"
 
 #include <gtest/gtest.h>
-#include <linux/sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
@@ -12,7 +11,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -431,35 +429,6 @@ TEST(Supervisor, DescriptorsThatForksightHasDoNotHideAHang) {
   EXPECT_TRUE(watch.wait_stuck(2));
   ::close(timer);
   ::close(process);
-}
-
-// Starts a process that sleeps and has this pid; -1: the kernel refuses that.
-pid_t start_with_pid(pid_t pid) {
-  clone_args args{};
-  args.exit_signal = SIGCHLD;
-  args.set_tid = reinterpret_cast<std::uintptr_t>(&pid);
-  args.set_tid_size = 1;
-  const auto made = static_cast<pid_t>(::syscall(SYS_clone3, &args, sizeof args));
-  while (made == 0) ::pause();
-  return made;
-}
-
-// A mutex in shared memory records a thread that has ended. The kernel gives its number to an unrelated process.
-TEST(Supervisor, APidThatIsUsedAgainDoesNotHideAHang) {
-  Watch watch("shared-mutex-without-owner");
-  ASSERT_TRUE(watch.ready());
-  ASSERT_TRUE(watch.wait_stuck(1));
-  const pid_t owner = watch.verdict_of(watch.pid())->waits.front().owner;
-  const pid_t stranger = start_with_pid(owner);
-  if (stranger < 0) GTEST_SKIP() << "the kernel does not let the test choose a pid";
-  EXPECT_EQ(stranger, owner);
-  for (int times = 0; times < kManyPolls; ++times) watch.poll();
-  EXPECT_NE(watch.verdict_of(watch.pid()), nullptr);
-  Supervisor another(watch.pid(), std::chrono::seconds(1));
-  another.poll_at_any_age(Clock::now());
-  EXPECT_EQ(another.verdicts().size(), 1U);
-  ASSERT_EQ(::kill(stranger, SIGKILL), 0);
-  ::waitpid(stranger, nullptr, 0);
 }
 
 TEST(Supervisor, AProcessIsIdentifiedByPidAndStartTime) {

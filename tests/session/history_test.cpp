@@ -169,35 +169,6 @@ TEST(RunHistory, KeepsTheHangOfAProcessThatIsStopped) {
   EXPECT_EQ(liveness_in(history, sleeper.supervisor, key), model::Liveness::kDead);
 }
 
-// The test has the other end of the pipe, so nothing is proven. But no thread of the reader runs.
-TEST(RunHistory, KeepsAProvenHangWhileItsProcessDoesNotRun) {
-  int ends[2];
-  ASSERT_EQ(pipe(ends), 0);
-  const pid_t reader = fork();
-  if (reader == 0) {
-    char byte = 0;
-    _exit(read(ends[0], &byte, 1) == 1 ? 0 : 1);
-  }
-  const ProcessKey key{reader, proc::read_stat(reader).value().start_ticks};
-  watch::Supervisor supervisor(reader, std::chrono::seconds(1));
-  auto now = Clock::now();
-  while (supervisor.was_awake(key)) supervisor.poll(now += std::chrono::milliseconds(250));
-  RunHistory history({"reader"});
-  auto stuck = verdict_of(key);
-  stuck[key].liveness = model::Liveness::kDead;
-  now += std::chrono::seconds(1);
-  history.note(supervisor, stuck, now);
-  for (const int seconds : {0, 2, 20}) {
-    EXPECT_TRUE(history.note(supervisor, {}, now + std::chrono::seconds(seconds)).empty());
-  }
-  EXPECT_EQ(liveness_in(history, supervisor, key), model::Liveness::kDead);
-  ASSERT_EQ(write(ends[1], "x", 1), 1);
-  siginfo_t info;
-  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(reader), &info, WEXITED), 0);
-  close(ends[0]);
-  close(ends[1]);
-}
-
 TEST(RunHistory, WithdrawsTheHangOfAProcessThatEndsByItself) {
   const WatchedSleeper sleeper;
   const auto& [child, key, supervisor] = sleeper;
