@@ -117,7 +117,8 @@ class Look {
     }
     for (const ProcessKey& other : options_.others) supervisor_.tree().adopt(other);
     for (const ProcessKey& other : find_parentless_in_group(pid_)) supervisor_.tree().adopt(other);
-    // What a process inherited from before the run is open in forksight, too.
+    // A command that forksight started has inherited only what is open in forksight, too. Such objects count as open
+    // outside of the tree anyway.
     if (!options_.started) {
       for (const ProcessKey& other : find_hidden_in_session(pid_)) supervisor_.tree().adopt(other);
     }

@@ -28,7 +28,7 @@ struct LiveTreeOptions {
   std::vector<proc::ProcessKey> others;
   // By pid: the signals that the shim handles in that process. These signals are no way out of a wait.
   std::map<std::int32_t, watch::OwnSignal> own_signals;
-  // The command that forksight started. The processes that are younger are its descendants.
+  // The command that forksight started; nullopt: the processes were there before forksight.
   std::optional<proc::ProcessKey> started;
   int depth = -1;        // generations of descendants, -1: all
   bool of_idle = false;  // also find the stacks of processes that are not stuck, as far as possible without a stop

@@ -129,53 +129,48 @@ void MemorySharers::group() {
   }
 }
 
-const MemorySharers::Line& MemorySharers::line_of(std::int32_t pid) {
-  const auto [found, is_new] = lines_.try_emplace(pid);
-  Line& line = found->second;
-  while (is_new && line.processes.size() < kMostAncestors) {
-    const auto stat = read_stat(pid);
-    if (!stat) break;
-    if (line.processes.empty()) line.flags = stat->flags;
-    line.processes.push_back({pid, stat->start_ticks});
-    pid = stat->ppid;
-    if (pid == 0) break;
-  }
-  return line;
+const std::optional<Stat>& MemorySharers::stat_of(std::int32_t pid) {
+  const auto [found, is_new] = stats_.try_emplace(pid);
+  if (is_new) found->second = read_stat(pid);
+  return found->second;
 }
 
 // False if the process is older than `first`. Then it is no descendant of it. Its present ancestors prove nothing: if a
 // parent ends, a subreaper or the first process of a pid namespace becomes the parent.
 bool MemorySharers::may_descend_from(const ProcessKey& first, std::int32_t process) {
-  const Line& line = line_of(process);
-  return line.processes.empty() || line.processes.front().start_ticks >= first.start_ticks;
+  const auto& stat = stat_of(process);
+  return !stat || stat->start_ticks >= first.start_ticks;
 }
 
 // exec() gives a process a memory of its own. Only clone() shares it later, and the new process has not called exec.
 bool MemorySharers::calls_exec(std::int32_t pid) {
-  const Line& line = line_of(pid);
-  return !line.processes.empty() && (line.flags & kForkedWithoutExec) == 0;
+  const auto& stat = stat_of(pid);
+  return stat && (stat->flags & kForkedWithoutExec) == 0;
 }
 
 // Returns a process that did not begin with the memory of another process, and whose descendants include all processes
 // that share the memory of process `pid`, except itself. nullopt: none is known.
 std::optional<ProcessKey> MemorySharers::find_first_owner(std::int32_t pid) {
-  const Line& line = line_of(pid);
-  if (line.processes.empty()) return std::nullopt;
-  const ProcessKey key = line.processes.front();
-  if (calls_exec(pid)) return key;
+  if (calls_exec(pid)) return ProcessKey{pid, stat_of(pid)->start_ticks};
   // Without a line of living parents up to the root, the process may be no descendant of the root.
-  if (!root_ || std::ranges::find(line.processes, *root_) == line.processes.end()) return std::nullopt;
-  return root_;
+  std::int32_t ancestor = pid;
+  for (std::size_t count = 0; root_ && count < kMostAncestors; ++count) {
+    const auto& stat = stat_of(ancestor);
+    if (!stat) break;
+    if (ProcessKey{ancestor, stat->start_ticks} == *root_) return root_;
+    ancestor = stat->ppid;
+  }
+  return std::nullopt;
 }
 
 // For two processes whose memory the kernel refuses to compare: false if they cannot share it, because of what is known
 // about their calls of exec and their ages. `first`: find_first_owner(pid).
 bool MemorySharers::may_be_related(std::int32_t pid, const std::optional<ProcessKey>& first, std::int32_t other) {
-  const Line& line = line_of(other);
-  if ((line.flags & kKernelThread) != 0) return false;
+  const auto& stat = stat_of(other);
+  if (stat && (stat->flags & kKernelThread) != 0) return false;
   if (calls_exec(other)) {
     if (first && first->pid == pid) return false;  // both have called exec
-    if (!may_descend_from(line.processes.front(), pid)) return false;
+    if (!may_descend_from({other, stat->start_ticks}, pid)) return false;
   }
   return !first || may_descend_from(*first, other);
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "proc/proc_fs.hpp"
+#include "proc/proc_text.hpp"
 
 namespace forksight::proc {
 
@@ -52,12 +53,7 @@ class MemorySharers {
   bool is_still_in_order();
   bool is_still_one_memory(Group& group) const;
 
-  // A process and its ancestors, nearest first.
-  struct Line {
-    std::vector<ProcessKey> processes;  // empty: the process has ended
-    std::uint64_t flags = 0;            // of the process, as in Stat
-  };
-  const Line& line_of(std::int32_t pid);
+  const std::optional<Stat>& stat_of(std::int32_t pid);  // is read once; nullopt: the process has ended
   bool may_descend_from(const ProcessKey& first, std::int32_t process);
   bool calls_exec(std::int32_t pid);
   std::optional<ProcessKey> find_first_owner(std::int32_t pid);
@@ -69,7 +65,7 @@ class MemorySharers {
 
   std::optional<ProcessKey> root_;
   std::map<std::int32_t, std::int32_t> possible_sharers_;
-  std::map<std::int32_t, Line> lines_;
+  std::map<std::int32_t, std::optional<Stat>> stats_;
   std::vector<Process> all_;
   bool has_grouped_ = false;
   std::vector<Group> groups_;                               // sorted by the order that kcmp() tells

@@ -416,6 +416,7 @@ void Supervisor::finish_proof(ProcessEvidence& evidence, Clock::time_point now, 
   Proof proof = prove(evidence);
   Watched& watched = watched_.at(evidence.key.pid);
   watched.is_undecided = evidence.is_incomplete || !is_same_round(evidence.first, evidence.second);
+  possible_sharers_.erase(evidence.key);
   if (!proof.stuck) {
     watched.is_not_provable = proof.lasting;
     watched.rest_before_proof = std::min<Clock::duration>(watched.rest_before_proof + kSettled, kLongestRest);
@@ -423,7 +424,6 @@ void Supervisor::finish_proof(ProcessEvidence& evidence, Clock::time_point now, 
     return;
   }
   if (evidence.sharing == proc::Sharing::kUnknown) sharing_unknown_ = true;
-  possible_sharers_.erase(evidence.key);
   if (evidence.possible_sharer != 0) possible_sharers_.emplace(evidence.key, evidence.possible_sharer);
   watched.proof = std::move(proof);
   watched.facts = std::move(evidence.facts);

@@ -76,8 +76,8 @@ class Supervisor {
   // before the processes end or change.
   void poll_at_any_age(Clock::time_point now) { look(now, Clock::duration::zero()); }
 
-  // Notes that forksight started this process, which has called exec. The younger processes of the tree are its
-  // descendants.
+  // Notes that forksight started this process, and that it has called exec. So only its descendants can share the
+  // memory of one of them.
   void set_started(const proc::ProcessKey& root) { started_ = root; }
 
   void set_touches(const std::vector<OpenTouch>& touches) { spins_.follow(touches); }

@@ -293,8 +293,9 @@ Answer WakerFinder::find_polled(std::int32_t pid, const proc::ThreadSample& thre
   return of_instance == Answer::kKnown ? of_all : of_instance;
 }
 
-// All epoll instances have one name, and so have all timerfds. The answer is kept until the next scan, because the
-// kernel cannot compare the files any more when the holder has ended.
+// All epoll instances have one name, and so have all timerfds. The answer "other" is kept until the next scan, because
+// the kernel cannot compare the files any more when the holder has ended. After too many comparisons in one look, the
+// answer is false.
 bool WakerFinder::is_other_file(std::int32_t tid, std::int32_t fd, const proc::Holder& holder) {
   const std::array<std::int32_t, 4> pair{tid, fd, holder.tid, holder.fd};
   if (other_files_.contains(pair)) return true;
@@ -393,9 +394,12 @@ Answer WakerFinder::find_other_ends(std::int32_t pid, std::int32_t tid, std::int
 // Every process that has a descriptor of the timer may arm it.
 Answer WakerFinder::find_armers(std::int32_t tid, std::int32_t fd, const proc::Object& timer, WaitFacts& facts) {
   const auto is_it = [&](const proc::Holder& one) { return !is_other_file(tid, fd, one); };
-  if (std::ranges::any_of(outside_timers_, is_it)) return Answer::kNotProvable;
+  const bool is_outside = std::ranges::any_of(outside_timers_, is_it);
+  if (has_polled_too_many()) return Answer::kUnknown;
+  if (is_outside) return Answer::kNotProvable;
   for (const proc::Holder& holder : holders_[timer.name]) {
     if (!is_other_file(tid, fd, holder)) facts.wakers.push_back({holder.pid, "timerfd", 0, holder.fd});
+    if (has_polled_too_many()) return Answer::kUnknown;
   }
   if (facts.wakers.empty()) return Answer::kUnknown;
   add_receivers(facts);

@@ -168,7 +168,7 @@ class WakerFinder {
   std::map<std::pair<std::int32_t, std::int32_t>, proc::Object> objects_;  // by thread and descriptor
   std::size_t counted_ = 0;                                                // wakers that this pass has counted
   bool has_too_many_ = false;
-  // polled descriptors, and epoll instances that were compared, counted for one look
+  // polled descriptors, and comparisons of epoll instances and timers, counted for one look
   std::size_t polled_ = 0;
 };
 

@@ -211,9 +211,12 @@ static void poll_pipe(int by_epoll, int by_select) {
 }
 
 static void poll_victim(void) { poll_pipe(0, 0); }
-/* 160 children that each wait in an epoll instance of their own for a socket of their own. */
+static void epoll_victim(void) { poll_pipe(1, 0); }
+static void select_victim(void) { poll_pipe(0, 1); }
+
+/* 200 children that each wait in an epoll instance of their own for a socket of their own. */
 static void event_loops(void) {
-  for (int child = 0; child < 160; ++child) {
+  for (int child = 0; child < 200; ++child) {
     struct epoll_event event = {.events = EPOLLIN};
     int ends[2];
     if (fork() != 0) continue;
@@ -226,9 +229,6 @@ static void event_loops(void) {
   say_ready();
   wait(NULL);
 }
-
-static void epoll_victim(void) { poll_pipe(1, 0); }
-static void select_victim(void) { poll_pipe(0, 1); }
 
 /* The child opens the file itself, takes the lock, and then calls `then`, which hangs or idles. */
 static void flock_after(void (*then)(void)) {
