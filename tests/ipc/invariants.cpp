@@ -95,9 +95,9 @@ bool send_number(queue& to, std::uint32_t number, deadline until) {
   return to.send_copy(&number, sizeof number, until).has_value();
 }
 
-std::uint32_t recover_dead(queue& survivor, std::uint32_t dead) {
+std::size_t recover_dead(queue& survivor, std::size_t dead) {
   const auto end = deadline::clock::now() + std::chrono::seconds(10);
-  std::uint32_t found = survivor.recover();
+  std::size_t found = survivor.recover();
   while (found < dead && deadline::clock::now() < end) {
     sched_yield();
     found += survivor.recover();
@@ -105,13 +105,33 @@ std::uint32_t recover_dead(queue& survivor, std::uint32_t dead) {
   return found;
 }
 
+std::string wait_for_deaths(const queue& survivor, std::size_t dead) {
+  const auto end = deadline::clock::now() + std::chrono::seconds(10);
+  for (;;) {
+    // The time is read before the locks. So if this process does not run for long, it still examines the locks once.
+    const bool is_last = deadline::clock::now() >= end;
+    const auto all = survivor.inspect().participants;
+    const auto is_dead = [](const auto& one) { return one.lives == snapshot::life::dead; };
+    if (static_cast<std::size_t>(std::ranges::count_if(all, is_dead)) >= dead) return {};
+    if (is_last) {
+      std::string text = "fewer than " + std::to_string(dead) + " processes look dead after 10 s; these do not:";
+      for (const auto& one : all) {
+        if (!is_dead(one)) text += " " + std::to_string(one.pid);
+      }
+      return text;
+    }
+    sched_yield();
+  }
+}
+
 leftovers check_survivor(queue& survivor) {
   leftovers left;
   // Only the survivor lives. The last call must find no dead member.
   if (const std::size_t there = survivor.inspect().participants.size(); there > 1) {
-    recover_dead(survivor, static_cast<std::uint32_t>(there - 1));
+    left.broken = wait_for_deaths(survivor, there - 1);
+    if (left.broken.empty() && survivor.recover() != there - 1) left.broken = "a dead process was not recovered";
   }
-  if (survivor.recover() != 0) left.broken = "recovery does not end";
+  if (left.broken.empty() && survivor.recover() != 0) left.broken = "recovery does not end";
   if (left.broken.empty()) left.broken = check_at_rest(survivor);
   if (!left.broken.empty()) return left;
   const snapshot before = survivor.inspect();

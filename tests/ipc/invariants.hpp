@@ -32,7 +32,11 @@ bool send_number(queue& to, std::uint32_t number, deadline until = deadline::now
 // Recovers members that have died, until `dead` members are recovered or 10 s have passed. Returns how many were. A
 // single recover() may come too early: while another process reads the memory of a dead one through /proc, as ps does
 // for the command line, the kernel keeps the dead one's address space, and with it the lock of the member.
-std::uint32_t recover_dead(queue& survivor, std::uint32_t dead = 1);
+std::size_t recover_dead(queue& survivor, std::size_t dead = 1);
+
+// Waits until `dead` members look dead, and recovers none of them. After that, a single recover() must recover all of
+// them. Returns an empty text, or says which members still look alive after 10 s.
+std::string wait_for_deaths(const queue& survivor, std::size_t dead);
 
 // check_survivor() adds this to the number of a parked message.
 constexpr std::uint32_t kParked = 100;
@@ -42,8 +46,8 @@ struct leftovers {
   std::vector<std::uint32_t> numbers;
   std::string broken;  // the first invariant that does not hold; empty: all hold
 };
-// Waits until the dead members are recovered, receives all remaining messages, lends every buffer once, and then fills
-// and empties the queue twice.
+// Waits until the other members look dead. Recovers them with one call, receives all remaining messages, lends every
+// buffer once, and then fills and empties the queue twice.
 leftovers check_survivor(queue& survivor);
 
 }  // namespace forksight::ipc::test

@@ -29,6 +29,7 @@
 #include "child.hpp"
 #include "forksight/ipc/handover.hpp"
 #include "invariants.hpp"
+#include "memory_reader.hpp"
 
 #ifndef CLONE_NEWTIME
 #define CLONE_NEWTIME 0x00000080
@@ -348,6 +349,58 @@ bool refuse_pidfds() {
   };
   const sock_fprog program{sizeof filter / sizeof filter[0], filter};
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+// A process is killed while another process reads its command line. Until the read ends, the kernel keeps the lock of
+// the dead process, so the dead process looks alive.
+class ReadMember : public testing::Test {
+ protected:
+  // Kills the holder, and leaves `reader_` in its read.
+  void SetUp() override {
+    child holder([&] { return hold(q_, holds_); });
+    holds_.take();
+    reader_ = std::make_unique<test::memory_reader>(holder.pid());
+    if (!reader_->reads()) GTEST_SKIP() << "userfaultfd for system calls: not permitted (CAP_SYS_PTRACE)";
+    EXPECT_EQ(holder.kill_and_wait(), 128 + SIGKILL);
+  }
+  // Ends the read 100 ms after this call. Others can wait for that meanwhile.
+  std::thread end_soon() {
+    return std::thread([this] {
+      std::this_thread::sleep_for(100ms);
+      reader_->end();
+    });
+  }
+
+  queue q_ = make(strategy::memfd, 2);
+  const baton holds_;
+  std::unique_ptr<test::memory_reader> reader_;
+};
+
+TEST_F(ReadMember, IsRecoveredAfterTheRead) {
+  EXPECT_EQ(q_.recover(), 0u);
+  const snapshot now = q_.inspect();
+  EXPECT_EQ(now.loaned, 1u);
+  ASSERT_EQ(now.participants.size(), 2u);
+  EXPECT_EQ(now.participants[1].lives, snapshot::life::alive);
+  reader_->end();
+  EXPECT_EQ(q_.recover(), 1u);
+  EXPECT_EQ(q_.inspect().loaned, 0u);
+  EXPECT_EQ(test::check_survivor(q_).broken, "");
+}
+
+// step_kill judges a queue with check_survivor(). It must not take an entry that is freed a moment later for a lost one.
+TEST_F(ReadMember, TheCheckOfASurvivorWaitsForTheRead) {
+  std::thread ends = end_soon();
+  EXPECT_EQ(test::check_survivor(q_).broken, "");
+  ends.join();
+}
+
+// step_kill lets a process recover only after this wait. If that process came too early, it would recover nobody.
+TEST_F(ReadMember, OneRecoveryIsEnoughAfterTheWait) {
+  std::thread ends = end_soon();
+  EXPECT_EQ(test::wait_for_deaths(q_, 1), "");
+  EXPECT_EQ(q_.recover(), 1u);
+  ends.join();
 }
 
 // A killed process that nobody has waited for is a zombie. A process that cannot open a pidfd must still take the

@@ -320,7 +320,7 @@ void round_of(on_death policy, std::uint32_t producers, std::uint32_t consumers,
   keepers.clear();
   // The children that never used the queue still live. They must not make the killed processes look alive.
   if (const std::size_t there = q.inspect().participants.size(); there > 1) {
-    recover_dead(q, static_cast<std::uint32_t>(there - 1));
+    recover_dead(q, there - 1);
   }
   if (const std::size_t left = q.inspect().participants.size(); left != 1) {
     std::printf("broken: %zu dead processes have an entry still\n", left - 1);

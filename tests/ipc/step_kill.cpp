@@ -142,8 +142,18 @@ bool kill_once(const scenario& what, const geometry_of_test& shape, on_death pol
   return !is_complete;
 }
 
-// Kills a victim in the operation of `what`, and a second process while it recovers the victim. Returns false if the
-// recovery was complete before the second kill, or if an operation failed.
+// Waits until the one victim looks dead. Returns false if it does not.
+bool looks_dead(const queue& q, const std::string& where, tally& so_far) {
+  const std::string alive = wait_for_deaths(q, 1);
+  if (alive.empty()) return true;
+  std::printf("broken: %s: %s\n", where.c_str(), alive.c_str());
+  ++so_far.broken;
+  return false;
+}
+
+// Kills a victim in the operation of `what`, and a second process while it recovers the victim. The second process
+// begins only when the victim looks dead, because otherwise it would recover nobody. Returns false if the recovery was
+// complete before the second kill, or if an operation failed.
 bool kill_recoverer(const scenario& what, const geometry_of_test& shape, on_death policy, const killing_point& first,
                     const killing_point& second, bool& first_is_complete, tally& so_far) {
   queue q = make(shape, policy, what);
@@ -153,8 +163,10 @@ bool kill_recoverer(const scenario& what, const geometry_of_test& shape, on_deat
   hands of_first;
   stepped victim([&] { what.prepare(of_first, q); }, [&] { what.operate(of_first, q); });
   const auto how = victim.is_ready() ? victim.kill_at(first, memory) : stepped::outcome::failed;
-  const auto then = recoverer.is_ready() ? recoverer.kill_at(second, memory) : stepped::outcome::failed;
   const std::string where = where_it_died(what, shape, policy, first) + ", its recoverer after " + in_words(second);
+  first_is_complete = how == stepped::outcome::completed;
+  if (how != stepped::outcome::failed && !looks_dead(q, where, so_far)) return false;
+  const auto then = recoverer.is_ready() ? recoverer.kill_at(second, memory) : stepped::outcome::failed;
   so_far.kills += 2;
   so_far.steps += victim.steps() + recoverer.steps();
   if (how == stepped::outcome::failed || then == stepped::outcome::failed) {
@@ -162,7 +174,11 @@ bool kill_recoverer(const scenario& what, const geometry_of_test& shape, on_deat
     ++so_far.broken;
     return false;
   }
-  first_is_complete = how == stepped::outcome::completed;
+  if (then == stepped::outcome::completed && q.inspect().participants.size() != 2) {
+    std::printf("broken: %s: the recovery was complete, but has not freed the entry of the dead process\n",
+                where.c_str());
+    ++so_far.broken;
+  }
   judge(q, what, allowed_by(what, policy, first_is_complete), where, so_far);
   return then == stepped::outcome::killed;
 }
@@ -252,7 +268,9 @@ recorded walk_through(const scenario& what, const geometry_of_test& shape, on_de
   }
   stepped victim([&] { what.prepare(of_first, q); }, [&] { what.operate(of_first, q); });
   bool good = victim.is_ready();
-  if (first != nullptr) good = good && victim.kill_at(*first, memory) != stepped::outcome::failed;
+  if (first != nullptr) {
+    good = good && victim.kill_at(*first, memory) != stepped::outcome::failed && looks_dead(q, what.name, so_far);
+  }
   stepped& subject = first != nullptr ? *recoverer : victim;
   good = good && subject.is_ready() && subject.record(way.came_by, memory, way.changes) == stepped::outcome::completed;
   so_far.steps += subject.steps();
