@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ctime>
 #include <string>
 #include <utility>
 
@@ -14,6 +15,7 @@
 namespace forksight::ipc::detail {
 namespace {
 
+constexpr std::uint64_t kMostWaitForPlaceNs = 1'000'000'000;
 constexpr wait_kind kAllKinds[] = {wait_kind::message, wait_kind::slot, wait_kind::buffer};
 
 // Lets only one thread sweep at a time. The destructor clears the flag.
@@ -44,6 +46,18 @@ result<void> members::join(const ring& of, std::uint32_t roles, int segment, con
   ring_ = of;
   self_.pid = static_cast<std::uint32_t>(getpid());
   self_.nonce = static_cast<std::uint32_t>(monotonic_ns() >> 6) & 0x7fffffff;
+  const std::uint64_t end_ns = monotonic_ns() + kMostWaitForPlaceNs;
+  for (;;) {
+    auto joined = try_to_join(roles, segment, name);
+    if (joined || joined.error().code != errc::no_participant) return joined;
+    if (monotonic_ns() >= end_ns || !will_place_be_free()) return joined;
+    // No member_lock exists here, so other threads can fork meanwhile.
+    const timespec pause{0, 1'000'000};
+    nanosleep(&pause, nullptr);
+  }
+}
+
+result<void> members::try_to_join(std::uint32_t roles, int segment, const std::string& name) {
   member_lock lock;
   if (auto opened = lock.open(segment, name); !opened) return opened;
   self_.has_lock = lock.is_open();
@@ -102,6 +116,23 @@ result<void> members::take_place(std::uint32_t roles, const member_lock& lock) {
                  "with a larger "
                  "max_participants, or close handles that are not used",
                  ring_.participant_count, describe_takers().c_str());
+}
+
+// A process that has ended keeps its lock as long as another process reads its memory (member_lock.hpp). A member that
+// leaves frees its entry before it releases the lock. What /proc says about a pid only decides whether this process
+// waits. It never decides whether a member is dead.
+bool members::will_place_be_free() const {
+  const std::uint64_t own_namespace = own_pid_namespace();
+  for (std::uint32_t i = 0; i < ring_.participant_count; ++i) {
+    const participant& entry = ring_.participants[i];
+    const identity who = identity::of(entry.word.load());
+    if (who.state == entry_state::free) return true;
+    const member_state state = member_state_of(ring_.lives, i, who);
+    if (state == member_state::dead) return true;
+    const bool is_its_pid_ours = own_namespace != 0 && entry.pid_namespace.load() == own_namespace;
+    if (state == member_state::alive && is_its_pid_ours && seems_to_have_ended(who.pid)) return true;
+  }
+  return false;
 }
 
 std::string members::describe_takers() const {

@@ -30,8 +30,9 @@ class members {
   members(const members&) = delete;
   members& operator=(const members&) = delete;
 
-  // Takes a free entry of the table. `segment`: the descriptor of the segment. `name`: the name of a named queue, else
-  // empty.
+  // Takes a free entry of the table. If there is none, but the owner of an entry has ended or leaves, waits up to a
+  // second until the entry can be taken. `segment`: the descriptor of the segment. `name`: the name of a named queue,
+  // else empty.
   result<void> join(const ring& of, std::uint32_t roles, int segment, const std::string& name);
   // Frees the entry of this member. The member must not own a slot or buffer any more. A forked child must not call
   // this.
@@ -67,7 +68,10 @@ class members {
   void recover(std::uint32_t index, const identity& who);
   void begin_roles(std::uint32_t roles);
   bool end_roles(std::uint32_t roles);
+  result<void> try_to_join(std::uint32_t roles, int segment, const std::string& name);
   result<void> take_place(std::uint32_t roles, const member_lock& lock);
+  // True if an entry of a full table is probably free in a moment.
+  bool will_place_be_free() const;
   // Says in words who has the entries of a full table.
   std::string describe_takers() const;
 

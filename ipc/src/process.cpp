@@ -55,6 +55,12 @@ char state_of(std::uint32_t pid) {
   return text.empty() ? '\0' : text.front();
 }
 
+bool seems_to_have_ended(std::uint32_t pid) {
+  if (!is_own_proc()) return false;
+  const char state = state_of(pid);
+  return state == '\0' || state == 'Z' || state == 'X';
+}
+
 std::uint64_t own_pid_namespace() {
   struct stat about {};
   return stat("/proc/self/ns/pid", &about) == 0 ? about.st_ino : 0;

@@ -403,6 +403,24 @@ TEST_F(ReadMember, OneRecoveryIsEnoughAfterTheWait) {
   ends.join();
 }
 
+// The table has two entries: one of this process, and one of the dead process. A process that is started in the place of
+// the dead one must be able to attach.
+TEST_F(ReadMember, AttachWaitsForTheEntry) {
+  std::thread ends = end_soon();
+  auto next = queue::attach(q_.fd());
+  EXPECT_TRUE(next) << next.error().text;
+  ends.join();
+}
+
+// The read does not end. The attempt to attach gives up after a second.
+TEST_F(ReadMember, AttachDoesNotWaitForEver) {
+  const auto before = deadline::clock::now();
+  const auto refused = queue::attach(q_.fd());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::no_participant);
+  EXPECT_GE(deadline::clock::now() - before, 1s);
+}
+
 // A killed process that nobody has waited for is a zombie. A process that cannot open a pidfd must still take the
 // zombie for dead.
 void expect_a_zombie_is_dead(const queue& q) {
