@@ -3,6 +3,7 @@ remove all these queues, and must leave the queue of a living producer alone.
 
 Usage: gc_test.py PRODUCER CONSUMER FORKSIGHT"""
 import ctypes
+import fcntl
 import os
 import subprocess
 import sys
@@ -41,6 +42,13 @@ def wait_for_user(process, name):
         os.sched_yield()
 
 
+def wait_until_unused(name):
+    """Waits until no process has the queue open. If another process reads the memory of a user while the user dies, the kernel keeps the
+    user's lock until the read ends. Only the timeout of the test limits the time."""
+    with open("/dev/shm" + name, "rb+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+
+
 def crash_one():
     """Starts a producer and a consumer and kills both. Returns the name of their queue."""
     producer = start(PRODUCER, "1000000000")
@@ -65,6 +73,8 @@ def main():
         alive = start(PRODUCER, str(FRAMES))
         live = alive.stdout.readline().strip()
         assert len(set(left)) == GROUPS and all(os.path.exists("/dev/shm" + name) for name in left)
+        for name in left:
+            wait_until_unused(name)
         said = subprocess.run([FORKSIGHT, "queue", "gc"], capture_output=True, text=True, timeout=60)
         assert said.returncode == 0, said
         for name in left:

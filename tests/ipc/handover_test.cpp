@@ -13,6 +13,7 @@
 
 #include "child.hpp"
 #include "forksight/ipc.h"
+#include "invariants.hpp"
 
 namespace forksight::ipc {
 namespace {
@@ -190,6 +191,7 @@ TEST(Named, GcRemovesOnlyQueuesThatNobodyUses) {
     EXPECT_EQ(victim.wait(), 128 + SIGKILL);
     left.emplace_back(name.data());
   }
+  for (const std::string& name : left) ASSERT_TRUE(test::wait_until_unused(name)) << name;
   const auto said = gc(true);
   ASSERT_TRUE(said.has_value());
   for (const std::string& name : left) EXPECT_TRUE(std::filesystem::exists("/dev/shm" + name));

@@ -1,9 +1,13 @@
 #include "invariants.hpp"
 
+#include <fcntl.h>
 #include <sched.h>
+#include <sys/file.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -122,6 +126,17 @@ std::string wait_for_deaths(const queue& survivor, std::size_t dead) {
     }
     sched_yield();
   }
+}
+
+bool wait_until_unused(const std::string& name) {
+  const auto end = deadline::clock::now() + std::chrono::seconds(10);
+  const detail::descriptor file(shm_open(name.c_str(), O_RDWR | O_CLOEXEC, 0));
+  if (!file) return false;
+  while (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK || deadline::clock::now() >= end) return false;
+    sched_yield();
+  }
+  return true;
 }
 
 leftovers check_survivor(queue& survivor) {

@@ -38,6 +38,10 @@ std::size_t recover_dead(queue& survivor, std::size_t dead = 1);
 // them. Returns an empty text, or says which members still look alive after 10 s.
 std::string wait_for_deaths(const queue& survivor, std::size_t dead);
 
+// Waits until no process has the named queue open. gc() removes the queue only then. After 10 s, or on failure, returns
+// false.
+bool wait_until_unused(const std::string& name);
+
 // check_survivor() adds this to the number of a parked message.
 constexpr std::uint32_t kParked = 100;
 

@@ -355,6 +355,7 @@ bool refuse_pidfds() {
 // the dead process, so the dead process looks alive.
 class ReadMember : public testing::Test {
  protected:
+  explicit ReadMember(strategy how = strategy::memfd) : q_(make(how, 2)) {}
   // Kills the holder, and leaves `reader_` in its read.
   void SetUp() override {
     child holder([&] { return hold(q_, holds_); });
@@ -371,9 +372,16 @@ class ReadMember : public testing::Test {
     });
   }
 
-  queue q_ = make(strategy::memfd, 2);
+  queue q_;
   const baton holds_;
   std::unique_ptr<test::memory_reader> reader_;
+};
+
+class ReadUser : public ReadMember {
+ protected:
+  ReadUser() : ReadMember(strategy::named) {}
+  void TearDown() override { shm_unlink(name_.c_str()); }
+  const std::string name_ = q_.name();
 };
 
 TEST_F(ReadMember, IsRecoveredAfterTheRead) {
@@ -419,6 +427,19 @@ TEST_F(ReadMember, AttachDoesNotWaitForEver) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, errc::no_participant);
   EXPECT_GE(deadline::clock::now() - before, 1s);
+}
+
+TEST_F(ReadUser, HasTheQueueOpenUntilTheReadEnds) {
+  q_ = {};
+  const auto kept = gc(true);
+  ASSERT_TRUE(kept.has_value());
+  EXPECT_THAT(kept->in_use, testing::Contains(name_));
+  std::thread ends = end_soon();
+  EXPECT_TRUE(test::wait_until_unused(name_));
+  const auto removed = gc(true);
+  ASSERT_TRUE(removed.has_value());
+  EXPECT_THAT(removed->removed, testing::Contains(name_));
+  ends.join();
 }
 
 // A killed process that nobody has waited for is a zombie. A process that cannot open a pidfd must still take the

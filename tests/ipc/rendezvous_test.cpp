@@ -190,7 +190,10 @@ int interrupt(const std::function<int()>& operation, long number, long second, i
 // other files.
 void expect_that_others_can_meet(unsigned long stop) {
   for (const std::string& name : names()) {
-    if (name != kOnlyName[0]) continue;
+    if (name != kOnlyName[0]) {
+      ASSERT_TRUE(test::wait_until_unused("/" + name)) << stop;
+      continue;
+    }
     auto seen = inspect(kFullName);
     ASSERT_TRUE(seen) << stop << ": " << seen.error().text;
   }
@@ -291,6 +294,7 @@ TEST_F(Rendezvous, ADeadQueueIsFoundWithItsMessages) {
     ASSERT_TRUE(got) << got.error().text;
     EXPECT_EQ(got->producer(), pid);
   }
+  ASSERT_TRUE(test::wait_until_unused(kFullName));
   auto report = gc(true);
   ASSERT_TRUE(report);
   EXPECT_EQ(report->removed, std::vector<std::string>{kFullName});
