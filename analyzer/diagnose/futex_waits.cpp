@@ -18,9 +18,10 @@ constexpr const char kSetter[] = "the promise, std::async or packaged task that 
 constexpr const char kNotifier[] = "the thread that changes the value and calls notify";
 constexpr const char kHolder[] = "the thread that holds it";
 
-// Functions of libstdc++, libc++, libc, libgomp, Rust's standard library and crates, abseil and folly. Some names of
-// libstdc++ are names of inlined functions. Others are names that a stripped library still exports. A function comes
-// before the functions that it is built on, because the first match counts.
+// Functions of libstdc++, libc++, libc, libgomp, Rust's standard library and crates, abseil and folly. Some functions
+// of libstdc++ are inlined: only debug information contains their names. Other functions of libstdc++ are exported:
+// even a stripped library contains their names. A function comes before the functions that it is built on, because the
+// first match counts.
 constexpr Known kKnown[] = {
     {"std::future<", "std::future::get()", kSetter},
     {"std::shared_future<", "std::shared_future::get()", kSetter},
@@ -61,8 +62,8 @@ constexpr Known kKnown[] = {
     {"folly::", "a folly lock or baton", "the thread that holds it, or that posts it"},
 };
 
-// Returns the first entry whose `part` occurs in the name of the function; null if there is none. Only the name before
-// the parameters counts, because the types of the parameters do not say what the function is.
+// Returns the first entry whose `part` occurs in the name of the function; null if there is none. Only the text before
+// the parameters is searched, because the types of the parameters do not say what the function is.
 const Known* find_known(std::string_view function) {
   function = function.substr(0, function.find('('));
   for (const Known& known : kKnown) {

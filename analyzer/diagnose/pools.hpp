@@ -9,31 +9,36 @@
 
 namespace forksight::pools {
 
-// A child sleeps for ever, although no touch explains why. Probably it waits for a thread that a fork did not copy.
+// A child sleeps for ever in a futex, and no other operation of the child (model::Touch) explains why. Probably the
+// child waits for a thread that a fork did not copy.
 struct UnexplainedWait {
   const model::Fork* fork;  // the fork that lost the threads
   model::ProcessId child;
-  // The futex wait that the child began, as a record or an examination of the child shows. Null if there is none.
+  // The futex wait in which the child sleeps. It is known from a record of the trace, or from an examination of the
+  // child. Null if it is not known.
   const model::Touch* wait;
 };
-// `findings` are the findings that the rules have made so far. If one of them explains a process, that process is left
-// out.
+// `findings`: what the rules have found so far. A process is left out if one of these findings explains its hang.
 std::vector<UnexplainedWait> find_unexplained_waits(const Evidence& evidence, const std::vector<Finding>& findings);
-// Sets the finding's outcome. Also sets how certain it is that an unexplained wait lasts for ever.
+// Sets the finding's outcome, and how certain it is that the unexplained wait of `child` lasts for ever.
 void set_certainty(const model::Process& child, Finding& finding);
 
-// Returns the words that begin the sentence "... was forked". If the fork that lost the threads made the waiting child,
-// the words are "It". Otherwise that fork made an ancestor of the child, and the words name this ancestor.
+// Returns the words that begin the sentence "... was forked". The words are "It" if the waiting child was made by the
+// fork that lost the threads. Otherwise that fork made an ancestor of the child, and the words name this ancestor.
 std::string name_of_forked(const Evidence& evidence, const UnexplainedWait& wait);
 
 // Counts the pools of the lost threads by the condition variables for which the threads wait. Each condition variable
 // counts as one pool. A thread that waits for no condition variable does not count.
 std::size_t count_pools(const model::Fork& fork);
 
-// Returns the lost pool for which the child waits. If the child waits inside a library that has a lost pool, this is
-// the pool of the library. Otherwise it is the only lost pool. Null if there are several lost pools, or if it is not
-// certain that the lost threads are a pool. If the child waits for a lock, only the pool of a library is returned, and
-// only if no possible holder of the lock is known.
+// Returns the lost pool for which the child waits; null if it is not known. The first of these cases that is true
+// decides:
+// - The child waits for a lock, and threads are known that may hold the lock: null.
+// - The child waits inside a library that has a lost pool: this pool.
+// - The child waits for a lock: null.
+// - There are several lost pools, or it is not certain that the lost threads are a pool, or another rule reports the
+//   pool: null. Pools of libgomp do not count here.
+// - Otherwise: the only lost pool.
 const model::ThreadPool* find_pool(const model::Model& model, const UnexplainedWait& wait);
 
 // Returns the lost pool of an OpenMP runtime of LLVM or Intel, if the child's only thread sleeps in the runtime itself;

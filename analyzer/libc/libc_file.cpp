@@ -21,7 +21,7 @@ namespace forksight::libc {
 namespace {
 
 constexpr std::size_t kMostFileBytes = std::size_t{256} << 20U;
-constexpr std::size_t kMostCode = 64;  // the bytes at the beginning of a function that are searched
+constexpr std::size_t kMostCode = 64;  // only this many bytes at the beginning of a function are searched
 
 using CodeBytes = std::span<const std::byte>;
 
@@ -53,8 +53,9 @@ bool has_test_for_waiters(CodeBytes code) {
   return false;
 }
 
-// Returns the kind of condition variable that the function works on. The function first reads the word __wrefs of the
-// condition variable. The offset in the reading instruction, mov disp8(%rdi), %reg, shows the kind.
+// `code` is the beginning of pthread_cond_signal() or pthread_cond_broadcast(). Returns the kind of condition variable
+// on which that libc function works. The libc function first reads the word __wrefs of the condition variable. The
+// offset in the instruction that reads the word, mov disp8(%rdi), %reg, shows the kind.
 abi::ConditionKind decode_first_word(CodeBytes code) {
   constexpr std::size_t kNear = 16;
   for (std::size_t i = 0; i + 3 <= code.size(); ++i) {
@@ -140,7 +141,7 @@ class LibcReader {
     constexpr std::size_t kMostText = 16;
     const CodeBytes bytes = at(address, kMostText);
     char text[kMostText + 1] = {};
-    // For no bytes, bytes.data() may be null, which memcpy() does not allow.
+    // If there are no bytes, bytes.data() may be null. memcpy() does not allow null.
     if (!bytes.empty()) std::memcpy(text, bytes.data(), bytes.size());
     return abi::parse_version(text);
   }
@@ -164,7 +165,8 @@ class LibcReader {
 
   CodeBytes file_;
   Elf* elf_;
-  std::size_t left_ = files::kMaxSymbols;  // symbols of all sections, because sections may overlap
+  // The number of symbols that may still be read. Sections may overlap, so this one limit is for all sections together.
+  std::size_t left_ = files::kMaxSymbols;
   abi::Version by_function_;
   abi::Version by_object_;
   abi::ConditionKind signal_ = abi::ConditionKind::kUnknown;

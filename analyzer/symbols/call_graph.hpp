@@ -18,28 +18,30 @@ struct Function {
   bool operator==(const Function& other) const { return binary == other.binary && range.start == other.range.start; }
 };
 
+// Says whether a call leads into a certain function.
 enum class Link {
-  kProved,    // the call goes to this function, or to a function that jumps into it
+  kProved,    // the call goes to that function, or to another function that jumps into it
   kPossible,  // the call goes through a pointer, or through code that cannot be judged
-  kRefuted,   // the call goes to another function
+  kRefuted,   // the call goes elsewhere
 };
 
 // Finds the function of a frame.
 std::optional<Function> function_of(AddressSpace& space, const RawFrame& frame);
 
-// True if the (mangled) name is that of a function that throws or catches an exception, or ends the program. Calls of
-// such functions do not count as work of the caller.
+// True if the (mangled) name is that of a function that throws or catches an exception, or ends the program.
+// ends_after() ignores calls of such functions.
 bool handles_errors(std::string_view name);
 
-// True if the code of `function` after the return address `address` contains no call. Calls that handle errors do not
-// count. For example, a function that took a lock by its last call took the lock for its caller. So this function has
-// returned since.
+// True if the code of `function` after the return address `address` contains no call. Calls that handle errors
+// (handles_errors) do not count. For example, the last call of a wrapper may take a lock. Then the wrapper calls no
+// function that could unlock the lock, so it returns with the lock held.
 bool ends_after(const Function& function, std::uint64_t address);
 
-// Finds the number of bytes between rsp and the CFA of `function`, during the call whose instruction ends at
-// `call_end`. The number comes from the call frame information. If the function uses a frame pointer, the number comes
-// from the first instructions of the function. If the result has several numbers, one of them is right. The result is
-// empty if the number is not known.
+// Finds the number of bytes between rsp and the CFA (canonical frame address) of `function`, during the call whose
+// instruction ends at `call_end`. If the call frame information computes the CFA from rsp, the number comes from there.
+// Otherwise, for example in a function with a frame pointer, the number is computed from the function's first
+// instructions. If the result has several numbers, one of them is right. The result is empty if the number is not
+// known.
 std::vector<std::uint64_t> frame_depths(const Function& function, std::uint64_t call_end);
 
 // True if two calls that `function` makes are in the same source line.

@@ -20,14 +20,14 @@
 namespace forksight::symbols {
 namespace {
 
-// A name is demangled in this process if its bound_text() is at most kMaxBound. bound_text() is far above the real
-// length.
+// A name is demangled in this process if its bound_text() is at most kMaxBound. kMaxBound is high, because bound_text()
+// is far above the real length of the text.
 constexpr double kMaxBound = 512.0 * (1U << 20U);
 // The processor time that a child may use. Names of honest programs take less than a millisecond.
 constexpr suseconds_t kMaxMicroseconds = 300'000;
 constexpr int kMostChildren = 200;  // the most children in one run of the command
 constexpr int kMostFailures = 3;
-constexpr char kEnd = '\n';  // no text for a name contains it
+constexpr char kEnd = '\n';  // the last byte that the child sends: without it, the child did not finish
 
 std::optional<std::string> demangle_here(const char* name) {
   int status = 0;
@@ -39,10 +39,10 @@ std::optional<std::string> demangle_here(const char* name) {
   return std::string(text.get(), length);
 }
 
-// Returns a number of bytes that the text for the name does not exceed. In the Itanium C++ ABI, S1_ and T1_ stand for
-// earlier parts of the name. S1_ is the same part everywhere, and contains no later part. So if S1_ occurs n times, the
-// text is at most n + 1 times as long as without S1_. T1_ may stand for a different part in each template. So each
-// occurrence of T1_ may double the text.
+// Returns a number of bytes that the text for the name does not exceed. In the Itanium C++ ABI, S1_ (S2_, ...) and T1_
+// (T2_, ...) stand for earlier parts of the name. Wherever S1_ occurs in a name, it stands for the same part, and this
+// part consists of earlier parts only. So if S1_ occurs n times, the text is at most n + 1 times as long as without
+// S1_. T1_ may stand for a different part in each template. So each occurrence of T1_ may double the text.
 double bound_text(std::string_view name) {
   constexpr double kLongestWord = 128;  // two bytes may stand for a long text: "Ss" for the whole name of std::string
   std::map<std::string_view, int> uses;
@@ -69,11 +69,11 @@ double bound_text(std::string_view name) {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  ::signal(SIGPROF, SIG_DFL);  // ends the process
+  ::signal(SIGPROF, SIG_DFL);  // so that the timer's signal ends this process
   ::setitimer(ITIMER_PROF, &time, nullptr);
   std::string text = demangle_here(name).value_or("");
   text.push_back(kEnd);
-  // A pipe takes 64 KiB, so this write does not wait for the reader.
+  // The pipe is empty and takes 64 KiB, and the text is shorter. So this write does not wait for the reader.
   ::_exit(::write(out, text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 1);
 }
 

@@ -65,8 +65,8 @@ SymbolTable::SymbolTable(ElfModule& module) : path_(module.path()) {
 
 void SymbolTable::Sorted::finish() {
   std::sort(symbols.begin(), symbols.end(), [](const Symbol& a, const Symbol& b) { return a.start < b.start; });
-  // The best name of an address comes last. No linker gives thousands of names to one address. If an address has so
-  // many names, only the best name is sought, because comparing all of them takes too long.
+  // The best name of an address comes last. No linker gives thousands of names to one address. If an address has more
+  // than kMaxSorted names, only the best name is moved to its place, because sorting all of them takes too long.
   constexpr std::ptrdiff_t kMaxSorted = 4096;
   const auto is_worse = [](const Symbol& a, const Symbol& b) { return rank(b) < rank(a); };
   for (auto first = symbols.begin(); first != symbols.end();) {

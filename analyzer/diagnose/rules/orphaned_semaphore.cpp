@@ -1,8 +1,10 @@
-// A semaphore serves as a lock, and another thread took it before the fork. The memory of a semaphore names no owner.
-// The semaphore may also be a signal that a thread of the child, or a signal handler, is going to post. So the hang is
-// proven only if the process is proven dead and no signal handler can wake it. If a handler may post the semaphore, the
-// rule reports nothing. The cause is never proven. The thread that took the semaphore need not be the thread that
-// should post it. Without the shim it is not even known whether any thread took the semaphore.
+// This rule reports a child that waits for a semaphore which another thread took before the fork. If the semaphore
+// serves as a lock, nobody in the child posts it. But the memory of a semaphore names no owner. The semaphore may also
+// serve as a signal: a thread of the child, or a signal handler, is going to post it. So the rule calls a hang proven
+// only if no thread of any process and no signal handler can wake the child. If a handler may post the semaphore, the
+// rule reports nothing. The cause is never proven, because the thread that took the semaphore need not be the thread
+// that should post it. If the program ran without the shim (libforksight.so), it is not even known whether any thread
+// took the semaphore.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -37,8 +39,8 @@ void orphaned_semaphore(const Evidence& evidence, FindingList& findings) {
       if (has_way_out(child)) continue;  // a handler may post the semaphore: a healthy program waits like this
       *end = {Certainty::kLikely, Outcome::kMayHang};
     }
-    // The call returned at its deadline. Perhaps no thread would have posted the semaphore before the deadline, not
-    // even in the parent.
+    // The call returned at its deadline. The fork need not be the reason: without the fork, the call might have reached
+    // its deadline, too.
     if (touch.returned) end->harm = std::min(end->harm, Certainty::kLikely);
     Finding finding = evidence.begin_finding("orphaned-semaphore", touch);
     finding.harm = end->harm;
