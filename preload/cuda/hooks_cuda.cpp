@@ -1,7 +1,7 @@
-// The wrappers of the CUDA driver's entry points. Except in the forked child of a process that had initialised the
-// driver, most wrappers are a few loads, a branch and a jump. Arguments are passed on as words, unchanged. A
-// function may take fewer words than its wrapper. Then the other words are whatever the registers contained. All
-// arguments are integers and pointers, so each is in a register or on the stack as one word (x86-64 psABI 3.2.3).
+// The wrappers of the CUDA driver's entry points. Most wrappers are a few loads, a branch and a jump, except in the
+// forked child of a process that had initialised the driver. Arguments are passed on as words, unchanged. A function
+// may take fewer words than its wrapper. Then the other words are whatever the registers contained. All arguments are
+// integers and pointers, so each is in a register or on the stack as one word (x86-64 psABI 3.2.3).
 #include "cuda/cuda.hpp"
 #include "cuda/cuda_ipc.hpp"
 #include "guest/clock.hpp"
@@ -36,9 +36,9 @@ constexpr bool is_shared_call(CudaEntry entry) {
   return is_ipc_call(entry) || is_ipc_free(entry) || is_ipc_context(entry) || ipc_addresses(entry) != 0;
 }
 
-// Handles calls about memory that may be shared with another process. In the child of a process that had initialised
-// the driver, calls that free or close memory, and calls that end a context, are not recorded as uses of CUDA. Such a
-// child may give back what it inherited.
+// Handles calls about memory that may be shared with another process. The child of a process that had initialised the
+// driver may give back what it inherited. So in such a child, calls that free or close memory, and calls that end a
+// context, are not recorded as uses of CUDA.
 template <class... Words>
 __attribute__((noinline, cold)) int call_shared(CudaEntry entry, std::uint64_t function, Frame frame, Words... words) {
   const Word list[] = {words...};
@@ -55,8 +55,9 @@ __attribute__((noinline, cold)) int call_shared(CudaEntry entry, std::uint64_t f
   return result;
 }
 
-// Handles the calls that are not the common case. These are the calls of a watched child, calls of functions that are
-// examined in every process, and calls of a wrapper whose real function is gone.
+// Handles the calls that are not the common case. There are four kinds: a call that a watched child makes, a call of a
+// function that is examined in every process, a call about memory that is shared between processes (is_ipc_watched),
+// and a call of a wrapper whose real function is gone.
 template <class... Words>
 __attribute__((noinline, cold)) int call_slow(CudaEntry entry, std::uint32_t wrapper, Frame frame, Words... words) {
   initialise();

@@ -27,8 +27,9 @@ inline void note_acquired(Slot* slot, const volatile void* lock, trace::LockKind
   }
 }
 
-// Used in a child with orphans, and in an atfork handler. Shows other threads which lock this thread is asking for,
-// until the lock is in the held array. orphan_proof.cpp reads this.
+// Used in a forked child that inherited orphans (locks that none of its threads can unlock), and in an atfork handler.
+// Shows other threads which lock this thread is asking for, until the lock is in the held array. orphan_proof.cpp reads
+// Slot::taking.
 class Taking {
  public:
   Taking(Slot* slot, const volatile void* object) : slot_(slot) {
@@ -47,10 +48,11 @@ class Taking {
   std::uint64_t outer_ = 0;  // in a signal handler: the lock that the interrupted call is asking for
 };
 
-// For the child of a fork that orphaned locks, and for a thread inside of an atfork handler. If the lock is taken,
-// records what is known about it before the call blocks. To find out whether the lock is taken, this function reads the
-// memory of the lock. It does not call trylock: a trylock ignores invalid deadlines, is not a cancellation point, and
-// leaves a robust mutex locked if the mutex is not recoverable (glibc 2.36).
+// For the child of a fork that orphaned locks, and for a thread inside of an atfork handler. If the lock is taken, this
+// function records what is known about the lock. It does so before the real call, because the real call may block. To
+// find out whether the lock is taken, this function reads the memory of the lock. It does not call trylock, because
+// trylock differs from the real call. trylock gets no deadline, so it does not report an invalid one. It is not a
+// cancellation point. And if a robust mutex is not recoverable, trylock leaves it locked (glibc 2.36).
 template <class Lock>
 int acquire_watched(const volatile void* object, trace::LockKind kind, bool timed, Frame frame, Lock lock) {
   const bool taken = is_taken(kind, object);
@@ -81,9 +83,9 @@ __attribute__((noinline, cold)) int acquire_slow(const volatile void* object, tr
   return result;
 }
 
-// Calls `lock` and returns its result. On success, the held array has an entry for the lock, with the site of the
-// hook's call. Always inlined, so that the frame used here is the hook's. For pthread_mutex_lock, fast_path.hpp has
-// this code in assembly.
+// Calls `lock` and returns its result. On success, the held array has an entry for the lock. The site in the entry is
+// the place from which the hook was called. This function is always inlined, so that FORKSIGHT_FRAME() is the frame of
+// the hook. For pthread_mutex_lock, fast_path.hpp has this code in assembly.
 template <Push push = Push::kEach, class Lock>
 __attribute__((always_inline)) inline int acquire(const volatile void* object, trace::LockKind kind, bool timed,
                                                   Lock lock) {
@@ -108,7 +110,7 @@ __attribute__((always_inline)) inline int acquire(const volatile void* object, t
   }
 }
 
-// Calls a trylock. A trylock never blocks, so no touch is recorded.
+// Calls a trylock. A trylock never blocks, so no Touch (orphans.hpp) is recorded.
 template <Push push = Push::kEach, class TryLock>
 __attribute__((always_inline)) inline int attempt(const volatile void* object, trace::LockKind kind, TryLock try_lock) {
   const bool is_watched = FORKSIGHT_UNLIKELY(t_fast == nullptr) && locks_are_watched();
@@ -122,8 +124,8 @@ __attribute__((always_inline)) inline int attempt(const volatile void* object, t
   return result;
 }
 
-// Removes the lock's entry. Called before the real unlock: afterwards another thread may have the lock, or the memory
-// of the lock may be gone. False: the slow path is needed, because the entry is not the innermost one, or because
+// Removes the lock's entry. Called before the real unlock, because afterwards another thread may have the lock, or the
+// memory of the lock may be gone. Returns false if the slow path is needed: the entry is not the innermost one, or
 // t_fast is null.
 template <bool is_mutex = false>
 inline bool release_fast(const volatile void* lock) {
@@ -131,8 +133,9 @@ inline bool release_fast(const volatile void* lock) {
   return FORKSIGHT_LIKELY(slot != nullptr) && pop_held<is_mutex>(slot, lock);
 }
 
-// For the slow part of a release. The hook calls this function last, and the compiler makes a jump of the call. So the
-// frame of this function has the return address of the hook's caller.
+// Marks a function that does the slow part of a release. The hook calls the marked function last, and the compiler
+// turns this call into a jump. So the frame of the marked function contains the return address of the hook itself,
+// which is in the hook's caller.
 #define FORKSIGHT_TAIL_CALLED __attribute__((noinline, cold))
 
 inline bool release_slow(const volatile void* lock) {

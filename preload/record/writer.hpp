@@ -26,7 +26,7 @@ class Record {
   T* as() const {
     return reinterpret_cast<T*>(payload_);
   }
-  // Publishes the record, and returns the reference of the record.
+  // Publishes the record: from now on, readers see it. Returns the number by which other records refer to this record.
   std::uint64_t commit();
 
  private:
@@ -37,7 +37,7 @@ class Record {
   trace::RecordType type_;
 };
 
-// Returns 0 if there is no trace, or no space.
+// Writes a record. Returns what commit() returns; 0 if there is no trace, or no space.
 template <class T>
 std::uint64_t append(trace::RecordType type, const T& payload, Importance importance = Importance::kFact) {
   Record record(type, sizeof(T), importance);
@@ -46,8 +46,8 @@ std::uint64_t append(trace::RecordType type, const T& payload, Importance import
   return record.commit();
 }
 
-// Copies the bytes of a stack and returns their number, which is smaller than bound.bytes if not all of them are
-// mapped.
+// Copies up to bound.bytes bytes of a stack. Returns the number of copied bytes. It is smaller than bound.bytes if some
+// of the bytes are not mapped.
 std::uint32_t read_stack(std::uint64_t sp, void* to, const StackBound& bound);
 // Writes the record of the stack at `site`. The bytes of the stack are read from this process's memory now. `slot`, the
 // slot of the stack's thread, shows where the stack ends.
@@ -55,7 +55,7 @@ std::uint64_t append_stack(const Site& site, const Slot* slot, std::size_t limit
 // Writes the record of a stack that was copied earlier. `flags`: trace::StackFlag.
 std::uint64_t append_saved_stack(const Site& site, const void* bytes, std::uint32_t count, std::uint32_t flags);
 void append_note(trace::NoteCode code, std::uint64_t value);
-// Adds 1 to the value of a note. The first call writes the note, and stores its reference in `note`.
+// Adds 1 to the value of a note. The first call writes the note, and stores in `note` what commit() returned.
 void count_in_note(std::uint64_t& note, trace::NoteCode code);
 
 }  // namespace forksight
