@@ -91,11 +91,12 @@ result<std::shared_ptr<core>> core::open(segment memory, role as) {
   const std::uint32_t roles = roles_of(as);
   const segment& mapped = made->memory_;
   if (auto joined = made->who_.join(mapped.view(), roles, mapped.fd(), mapped.name()); !joined) return joined.error();
-  // From here on, gc() sees this process by the flock() that its member_lock has taken. A forked child does not keep
-  // that flock().
+  // gc() removes a named queue only if no process holds an flock() on the queue's file. From here on, the member_lock
+  // of this handle holds an flock(), so the descriptor's own flock() is released. A forked child does not keep the
+  // flock() of the member_lock.
   if (made->who_.has_lock()) made->memory_.unlock_name();
   made->is_joined_ = true;
-  // Recovers members that died before this one came.
+  // Recovers the slots and buffers of members that died before this one joined.
   made->who_.sweep();
   const std::uint32_t unlink_at = made->memory_.shape().unlink_at;
   if (unlink_at != 0 && as != role::caretaker && made->who_.count_users() >= unlink_at) made->memory_.remove_name();
@@ -159,7 +160,7 @@ result<void> core::begin(std::uint32_t wanted) {
   if (auto usable = check_usable(); !usable) return usable;
   if (is_cancelled()) return cancelled();
   // After an eviction, another participant may own the entry of this handle. If this handle then took a message or a
-  // buffer, and its process died, nobody could recover it.
+  // buffer, and this process died, nobody could recover that message or buffer.
   if (who_.is_evicted()) return evicted();
   if (as_ == role::caretaker) {
     return failure(errc::role,
@@ -201,15 +202,16 @@ bool core::may_try(wait_kind kind, std::uint64_t now_ns) const {
   return has_turn(view, kind, who_.index(), now_ns);
 }
 
-// Tries once more before a call returns the error that no consumer is left. The last consumer may have made room, and
-// ended, after the latest attempt. Other errors are final, so nothing is tried.
+// Tries once more before a call returns the error that no consumer is left. After the call's latest attempt, the last
+// consumer may have made room and ended. Other errors are final, so nothing is tried.
 template <class Try>
 step_result core::try_before_error(const error& why, std::uint64_t now_ns, Try attempt) {
   return why.code == errc::no_consumer ? attempt(now_ns) : step_result::none;
 }
 
 // The last step of a call that does not wait and has found nothing. Looks for dead members, but at most once in 40 ms,
-// as waiting calls do. The text of the error `timeout` does not say which process holds what.
+// as waiting calls do. The text of this call's error `timeout` says only what is lacking. (After a wait, the text of
+// this error also says which process holds what.)
 template <class Try, class Check>
 result<step_result> core::give_up_at_once(wait_kind kind, std::uint64_t now_ns, Try attempt, Check check) {
   if (who_.sweep_if_due(now_ns) != 0 && may_try(kind, now_ns)) {
@@ -217,7 +219,7 @@ result<step_result> core::give_up_at_once(wait_kind kind, std::uint64_t now_ns, 
   }
   if (at_each_look_) at_each_look_();
   // Waiters come first, so this call may have taken nothing although something is available. The waiters may not know
-  // this yet, so this call offers them what is available.
+  // yet that it is available, so this call offers it to them.
   (void)pass_on(memory_.view(), kind, now_ns);
   if (auto good = check(); !good) {
     const step_result outcome = try_before_error(good.error(), now_ns, attempt);
@@ -252,8 +254,8 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
     std::uint64_t until_ns = slice_end_ns(view, who_.index(), now);
     const std::uint64_t slice_end = until_ns;
     if (!until.is_never()) {
-      // Before a timeout is reported, dead members are recovered. So even with a short deadline, no call fails because
-      // a dead process holds buffers.
+      // Before a timeout is reported, the slots and buffers of dead members are recovered. So even with a short
+      // deadline, no call fails because a dead process holds buffers.
       if (clock::now() >= until.at()) {
         if (who_.sweep() != 0 && may_try(kind, now) && (outcome = attempt(coarse_ns())) != step_result::none) break;
         if (auto good = check(); !good) {
@@ -283,12 +285,13 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
     // So either this thread sees the flag, or the changed futex keeps it from sleeping.
     if (cancelled_.load()) return cancelled();
     if (!may) {
-      // Offers to the other waiters what is available. This thread looks again when the last offer ends.
+      // Offers to the other waiters what is available. An offer ends after kTurnNs. This thread looks again when all
+      // these offers have ended.
       if (const std::uint64_t over = pass_on(view, kind, now); over != 0) until_ns = std::min(until_ns, over + kTickNs);
     }
-    // True if the thread has slept until the end of a slice of at least kLookNs. A slice (waiting.hpp) is the longest
-    // time of one sleep. The first slices of a wait may be shorter than kLookNs. After such a sleep, the thread tries
-    // once, even if it does not have the turn.
+    // A slice (waiting.hpp) is the longest time of one sleep. The first slices of a wait may be shorter than kLookNs.
+    // If the thread has slept until the end of a slice of at least kLookNs, it tries once, even if it does not have the
+    // turn.
     has_slept_long =
         sleep(view, kind, who_.index(), seen, until_ns) && until_ns == slice_end && slice_end - now >= kLookNs;
     guard.let_cancel();
@@ -304,7 +307,8 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
   return outcome;
 }
 
-// Drops the oldest message. A returned message occupies no slot. So if a slot is needed, a queued message is dropped.
+// Drops the oldest message. If a slot is needed, drops the oldest queued message: a returned message (layout.hpp)
+// occupies no slot.
 bool core::discard_oldest(wait_kind for_what) {
   const ring& view = memory_.view();
   taken oldest;
@@ -332,7 +336,7 @@ result<std::uint64_t> core::check_consumers(deadline until) {
   if (!until.is_never() && !until.is_now() && clock::now() < until.at()) return kNever;
   const std::string left = describe_buffers(memory_.view());
   if (seen.what == role_status::kind::creator_died) {
-    error why = failure(errc::no_consumer, "queue: no consumer is attached, %s, and the queue is full: %s",
+    error why = failure(errc::no_consumer, "queue: no consumer is attached: %s. The queue is full: %s",
                         describe_lost_creator(kConsumerRole, seen, pid_in(head.creator)).c_str(), left.c_str());
     why.pid = pid_in(head.creator);
     return why;
@@ -340,7 +344,7 @@ result<std::uint64_t> core::check_consumers(deadline until) {
   if (seen.expected == 0) {
     return failure(errc::no_consumer, "queue: no consumer is left, and the queue is full: %s", left.c_str());
   }
-  return failure(errc::no_consumer, "queue: no consumer is left, %s, and the queue is full: %s",
+  return failure(errc::no_consumer, "queue: no consumer is left: %s. The queue is full: %s",
                  describe_all_ended(kConsumerRole, seen).c_str(), left.c_str());
 }
 
@@ -433,7 +437,7 @@ result<std::uint64_t> core::check_can_receive() {
   if (!view.is_drained(who_.me())) return kNever;
   if (was_shut_down) return failure(errc::closed, "queue: was shut down, and is drained");
   if (seen.what == role_status::kind::creator_died) {
-    error why = failure(errc::producer_died, "queue: no producer is attached, %s; nothing is queued",
+    error why = failure(errc::producer_died, "queue: no producer is attached: %s. Nothing is queued",
                         describe_lost_creator(kProducerRole, seen, pid_in(head.creator)).c_str());
     why.pid = pid_in(head.creator);
     return why;
@@ -441,11 +445,11 @@ result<std::uint64_t> core::check_can_receive() {
   if (seen.expected != 0) {
     const bool all_closed = seen.ended.closed >= seen.expected;
     error why =
-        failure(all_closed ? errc::closed : errc::producer_died, "queue: no producer is left, %s; nothing is queued",
+        failure(all_closed ? errc::closed : errc::producer_died, "queue: no producer is left: %s. Nothing is queued",
                 describe_all_ended(kProducerRole, seen).c_str());
     if (all_closed) return why;
     why.pid = pid_in(head.last_died[index_of(kProducerRole)]);
-    why.text += "; the last one that died was process " + std::to_string(why.pid);
+    why.text += ". The producer that died last was process " + std::to_string(why.pid);
     return why;
   }
   const std::uint64_t last = head.last_producer.load();
@@ -453,7 +457,8 @@ result<std::uint64_t> core::check_can_receive() {
   const auto pid = static_cast<std::uint32_t>(last);
   error why = failure(
       errc::producer_died,
-      "queue: no producer is left, the last one, process %u, died without closing its handle; nothing is queued", pid);
+      "queue: no producer is left, and nothing is queued. The last one, process %u, died without closing its handle",
+      pid);
   why.pid = pid;
   return why;
 }
@@ -541,7 +546,7 @@ result<void> core::begin_caretaking() {
   if (auto usable = check_usable(); !usable) return usable;
   if (is_cancelled()) return cancelled();
   // After an eviction, another participant may own the entry of this handle. If this handle then took a message, and
-  // its process died, nobody could recover the message.
+  // this process died, nobody could recover the message.
   if (who_.is_evicted()) return evicted();
   return {};
 }

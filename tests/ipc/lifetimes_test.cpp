@@ -83,7 +83,7 @@ TEST(Lifetimes, TheQueueEndsAfterAllExpectedProducersHaveEnded) {
   ASSERT_FALSE(end);
   EXPECT_EQ(end.error().code, errc::closed);
   EXPECT_EQ(end.error().text,
-            "queue: no producer is left, 2 of 2 expected producers have come, 2 of them closed and 0 died; nothing is "
+            "queue: no producer is left: 2 of 2 expected producers have come, 2 of them closed and 0 died. Nothing is "
             "queued");
 }
 
@@ -112,8 +112,8 @@ TEST(Lifetimes, AProducerThatDiedIsCountedAndNamed) {
   EXPECT_EQ(end.error().code, errc::producer_died);
   EXPECT_EQ(end.error().pid, pid);
   EXPECT_EQ(end.error().text,
-            "queue: no producer is left, 2 of 2 expected producers have come, 1 of them closed and 1 died; nothing is "
-            "queued; the last one that died was process " +
+            "queue: no producer is left: 2 of 2 expected producers have come, 1 of them closed and 1 died. Nothing is "
+            "queued. The producer that died last was process " +
                 std::to_string(pid));
   const snapshot now = q.inspect();
   EXPECT_EQ(now.producers.expected, 2u);
@@ -224,8 +224,8 @@ TEST(Lifetimes, ASendFailsWhenNoFurtherConsumerIsExpected) {
   const auto refused = q.send_copy("x", 1);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, errc::no_consumer);
-  EXPECT_THAT(refused.error().text, HasSubstr("no consumer is left, 1 of 1 expected consumer has come, 0 of them "
-                                              "closed and 1 died, and the queue is full: 0 HELD, 2 QUEUED"));
+  EXPECT_THAT(refused.error().text, HasSubstr("no consumer is left: 1 of 1 expected consumer has come, 0 of them "
+                                              "closed and 1 died. The queue is full: 0 HELD, 2 QUEUED"));
 }
 
 // The last consumer takes a message and ends while a producer finds no room. Then there is room.
@@ -308,8 +308,8 @@ TEST(Lifetimes, AKilledSupervisorEndsTheQueue) {
   ASSERT_FALSE(end);
   EXPECT_EQ(end.error().code, errc::producer_died);
   EXPECT_EQ(end.error().pid, pid);
-  EXPECT_EQ(end.error().text, "queue: no producer is attached, 1 of 3 expected producers has come, and process " +
-                                  std::to_string(pid) + ", which made the queue, has died; nothing is queued");
+  EXPECT_EQ(end.error().text, "queue: no producer is attached: 1 of 3 expected producers has come, and process " +
+                                  std::to_string(pid) + ", which made the queue, has died. Nothing is queued");
 }
 
 // The supervisor closes its handle and exits before the producers come. The queue still waits for all three producers.
