@@ -119,7 +119,7 @@ ExitStatus explain(const files::Reader& reader, const WhyLine& line) {
     if (keys.empty()) {
       signs.clear();
       const bool is_one = found.value().size() == 1;
-      files::write_error(fmt::format("forksight: {} {} ended; forksight saw no hang of {}\n", name_all(found.value()),
+      files::write_error(fmt::format("forksight: {} {} ended; forksight did not see {} hang\n", name_all(found.value()),
                                      is_one ? "has" : "have", is_one ? "it" : "them"));
       return ExitStatus::kNothingFound;
     }

@@ -229,7 +229,7 @@ std::vector<std::int32_t> find_pids_to_end(const model::Model& model, const Find
 // Returns "Now: end process 17 (kill -9 17)". If the finding's hang is not certain, the user is asked to judge first.
 std::string describe_processes_to_end(const std::vector<std::int32_t>& pids, const Finding& finding) {
   const std::string_view first =
-      finding.outcome == Outcome::kHang ? "Now: " : "Now: if you know that nothing ends this wait later, ";
+      finding.outcome == Outcome::kHang ? "Now: " : "Now: if you know that this wait lasts for ever, ";
   if (pids.size() == 1) return fmt::format("{0}end process {1} (kill -9 {1})", first, pids.front());
   return fmt::format("{}end processes {} (kill -9 {})", first, fmt::join(pids, ", "), fmt::join(pids, " "));
 }
@@ -269,7 +269,8 @@ const model::Process* Advisor::find_starter(const Finding& finding, bool is_star
 std::string Advisor::describe_processes_that_continue(const Finding& finding) const {
   const auto waiter = waiter_for_end_of_.find(finding.process);
   if (waiter == waiter_for_end_of_.end()) return {};
-  return fmt::format(" Process {} waits for its end, and then goes on.", waiter->second->pid);
+  return fmt::format(" Process {} waits for process {} to end, and then goes on.", waiter->second->pid,
+                     model_.processes[finding.process].pid);
 }
 
 void Advisor::add_advice(Finding& finding) const {

@@ -81,8 +81,10 @@ std::string explain_absence(std::int32_t pid) {
   if (const std::int32_t here = pid > 0 ? proc::find_called(pid) : 0; here != 0) {
     return fmt::format("does not exist here; inside of a container, process {} has this pid", pid_and_name(here));
   }
-  if (proc::is_in_initial_pid_namespace()) return "there is none; it may have ended. `ps -e` lists the processes";
-  return "there is none in this pid namespace (container): processes outside of it can be seen only from there";
+  if (proc::is_in_initial_pid_namespace())
+    return "there is no such process; it may have ended. `ps -e` lists the processes";
+  return "there is no such process in this pid namespace (container): a process outside of it can be seen only from "
+         "outside";
 }
 
 }  // namespace

@@ -119,12 +119,14 @@ TEST(Advice, RecognisesFrameworksByNativeFrames) {
   }
 }
 
-// The start method of multiprocessing has no effect on the workers of these servers.
+// gunicorn, Celery, uWSGI and asyncio do not start their workers by multiprocessing. So the start method of
+// multiprocessing has no effect on these workers.
 TEST(Advice, AServerThatForksItsWorkersItselfGetsNoAdviceAboutMultiprocessing) {
   const auto has_advice = [](const model::Stack& stack) {
     Finding finding = finding_of(stack, "python-lock-orphaned");
     finding.fixes = {
-        {"Start workers with multiprocessing.set_start_method(\"forkserver\") or \"spawn\": they begin.", true},
+        {"Start workers with multiprocessing.set_start_method(\"forkserver\") or \"spawn\": they begin without locks.",
+         true},
         {"In Python, start workers with multiprocessing.set_start_method(\"forkserver\").", true}};
     const std::vector<std::string> texts = advise(finding);
     return std::ranges::any_of(
@@ -175,10 +177,11 @@ TEST(Advice, IsMarkedAsTestedOnlyForTheRuleOfItsCase) {
   EXPECT_TRUE(finding.fixes[1].verified);
   finding = finding_of(kPool);
   advisor.add_advice(finding);
-  EXPECT_FALSE(finding.fixes[1].verified) << "no case tries this for " << finding.rule;
+  EXPECT_FALSE(finding.fixes[1].verified) << "no test case tries this advice for the rule " << finding.rule;
 }
 
-// A parent that waits for the end of its child. The finding says that the child writes into a full pipe.
+// Returns a parent that waits for the end of its child. The tests use it with a finding that says: the child writes
+// into a full pipe.
 model::Model full_pipe(std::string_view file) {
   model::Model model = family();
   model.processes[1].liveness = model::Liveness::kDead;
@@ -205,7 +208,8 @@ TEST(Advice, AFullPipeOfSubprocess) {
   const std::vector<std::string> without = {
       "Now: end one of the processes 2000, 1000 (kill -9 PID). Its work is lost. The others may then go on.",
       "Another."};
-  EXPECT_EQ(advise(finding, full_pipe("/srv/jobs.py")), without) << "the program waits without subprocess";
+  EXPECT_EQ(advise(finding, full_pipe("/srv/jobs.py")), without)
+      << "the program does not wait in the Python module subprocess";
   model::Model model = full_pipe("/usr/lib/python3.11/subprocess.py");
   model.processes[1].waits[0].kind = model::WaitKind::kPipeRead;
   EXPECT_EQ(advise(finding, model), without)
@@ -270,7 +274,7 @@ TEST(Advice, OtherHangsGetNoAdviceAboutAFramework) {
   finding.harm = Certainty::kLikely;
   finding.fork.reset();
   EXPECT_EQ(advise(finding)[0],
-            "Now: if you know that nothing ends this wait later, end process 2000 (kill -9 2000). Its work is lost.");
+            "Now: if you know that this wait lasts for ever, end process 2000 (kill -9 2000). Its work is lost.");
   finding.harm = Certainty::kPossible;
   EXPECT_EQ(advise(finding).size(), 1U) << "the process may be healthy";
 }
@@ -280,7 +284,8 @@ TEST(Advice, SaysWhichProcessWaitsForTheEnd) {
   model.processes[1].waits_for = model::ProcessId{0};
   model.processes[1].waits_via = "wait4";
   const std::string expected =
-      "Now: end process 2000 (kill -9 2000). Its work is lost. Process 1000 waits for its end, and then goes on.";
+      "Now: end process 2000 (kill -9 2000). Its work is lost. Process 1000 waits for process 2000 to end, and then "
+      "goes on.";
   EXPECT_EQ(advise(finding_of("/srv/u/pool.py"), model)[0], expected);
   model.processes[1].waits_via = "pipe";
   EXPECT_EQ(advise(finding_of("/srv/u/pool.py"), model)[0], "Now: end process 2000 (kill -9 2000). Its work is lost.");

@@ -44,7 +44,7 @@ class Numbers(unittest.TestCase):
     def test_in_a_container_a_pid_from_outside_does_not_exist(self):
         done = self.inside("why", str(os.getpid()), more=["--mount-proc"])
         self.assertEqual(done.returncode, 3, done.stderr)
-        self.assertIn("there is none in this pid namespace (container)", done.stderr)
+        self.assertIn("there is no such process in this pid namespace (container)", done.stderr)
 
     def test_why_and_run_refuse_a_proc_of_another_pid_namespace(self):
         for words, status in ((["why", "1"], 3), (["run", "--", "true"], 125)):

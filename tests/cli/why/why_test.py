@@ -58,7 +58,8 @@ class Refused(unittest.TestCase):
                 self.expect(FORKSIGHT.run(word), 3, f"{word}: no process ", "`ps -e` lists the names")
 
     def test_an_unknown_pid_is_an_error(self):
-        self.expect(FORKSIGHT.run(999999999), 3, "process 999999999: there is none; it may have ended. `ps -e` lists the processes")
+        said = "process 999999999: there is no such process; it may have ended. `ps -e` lists the processes"
+        self.expect(FORKSIGHT.run(999999999), 3, said)
 
     def test_a_zombie_is_refused_and_its_parent_is_named(self):
         child = subprocess.Popen(["true"])
@@ -85,7 +86,7 @@ class Refused(unittest.TestCase):
     def test_processes_of_another_user_are_refused_with_the_reason(self):
         """`why` refuses to examine a process of another user.
 
-        If the test runs as an ordinary user, this is process 1, which belongs to root. If the test runs as root, it
+        If the test runs as an ordinary user, `why` gets process 1, which belongs to root. If the test runs as root, it
         runs `why` as nobody.
         """
         if os.geteuid() != 0:
@@ -183,7 +184,8 @@ class Looked(unittest.TestCase):
 
     def test_all_reports_the_process_that_hangs_between_protected_ones(self):
         with for_a_user() as (as_user, path, program):
-            # Different code examines the first process and the others. So the list begins and ends with a protected process.
+            # One piece of code examines the first process of the list, and another piece examines the others. So the
+            # list begins and ends with a protected process.
             first, hung, last = (Program([*as_user, program, mode]) for mode in ("private", "hang", "private"))
             self.addCleanup(end_all, [first, hung, last])
             hung.go_on()
@@ -201,7 +203,8 @@ class Looked(unittest.TestCase):
         self.assertEqual(rules(self.report(child)), ["orphaned-mutex"])
 
     def test_the_first_line_counts_what_was_asked_about(self):
-        # Two shells wait for the program. Nobody asked about the shells, and no process of the program waits for them.
+        # Two shells wait for the program. If `why` is asked about the program or its child, the shells do not count,
+        # because no process of the program waits for them.
         shell = Program(["sh", "-c", f"sh -c '{PROGRAM} hang; :'; :"])
         self.addCleanup(end_all, [shell])
         shell.go_on()
@@ -332,7 +335,7 @@ class Watching(unittest.TestCase):
             self.assertEqual((status, out), (0, ""), err)
             begin, _, end = err.partition("\n")
             self.assertRegex(begin, rf"^forksight: watching process {program.pid}: 1 process with \d+ threads?, no hang found$")
-            self.assertEqual(end, f"forksight: process {program.pid} has ended; forksight saw no hang of it\n")
+            self.assertEqual(end, f"forksight: process {program.pid} has ended; forksight did not see it hang\n")
 
     def test_watch_shows_on_a_terminal_whether_the_process_works(self):
         """`why --watch` writes its line of progress again at each look, and removes the line at the end."""
@@ -347,12 +350,12 @@ class Watching(unittest.TestCase):
                 shown += os.read(terminal, 65536)
             program.go_on()
             self.assertEqual(watcher.wait(LIMIT_S), 0)
-            while not shown.endswith(b"saw no hang of it\r\n"):
+            while not shown.endswith(b"forksight did not see it hang\r\n"):
                 shown += os.read(terminal, 65536)
             last = shown.decode().split("\r\x1b[K")
             self.assertRegex(last[1], rf"^forksight: watching process {program.pid}: 1 process with \d+ threads?, no hang found$")
             self.assertRegex(last[-2], r", no hang found; watched for [0-9.]+ s, 0\.\d s of processor time since the last look$")
-            self.assertEqual(last[-1], f"forksight: process {program.pid} has ended; forksight saw no hang of it\r\n")
+            self.assertEqual(last[-1], f"forksight: process {program.pid} has ended; forksight did not see it hang\r\n")
 
     def test_watch_ends_when_the_process_is_a_zombie(self):
         with Program([PROGRAM, "wait"]) as program:
