@@ -1,8 +1,8 @@
-"""Starts threads. Each thread waits in another kind of code. Prints what Python itself reports about the threads, as one line of
-JSON.
+"""Starts threads. Each thread waits in a different kind of code. Prints what Python itself reports about the threads,
+as one line of JSON.
 
-Then the first thread waits in read() for the end of its input. Mode "gil": the first thread holds the GIL during this
-wait. "fork", "c-fork": the first thread of a forked child waits instead. "busy": another thread runs during this wait.
+Then the main thread waits in read() for standard input. Mode "gil": the main thread holds the GIL during this wait.
+"fork", "c-fork": the main thread of a forked child waits instead. "busy": another thread runs during this wait.
 """
 import ctypes
 import json
@@ -184,8 +184,8 @@ def read_input_with_gil():
 
 
 def tell(threads, waiter):
-    """Prints the report. The caller of this function waits in the same line as this call, so the reported line stays
-    right."""
+    """Prints the report. The report says in which line the main thread waits. So the caller must call this function in
+    the line in which it then waits: waiter(*tell(...))."""
     frames = sys._current_frames()
     main = threading.main_thread()
     told = {"pid": os.getpid(), "threads": []}
