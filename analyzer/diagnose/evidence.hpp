@@ -52,9 +52,9 @@ class Evidence {
   // True if `run` watched this process, and the process ended before `run` saw it hang, but `run` did not end it. False
   // if there was no run. Also false if the kernel did not let forksight look at the process.
   bool ended_unseen(model::ProcessId id) const;
-  // Answers the same for the process of this touch. False if the call alone is enough evidence. There are four such
-  // calls: a call with a deadline, a wait for a lost timer, a libc call that takes a lock which a lost thread may have
-  // held, and a call in which libc ends the process.
+  // Answers the same for the process of this touch, except for four kinds of calls. For these the result is false,
+  // because the call alone is enough evidence: a call with a deadline, a wait for a lost timer, a libc call that takes
+  // a lock which a lost thread may have held, and a call in which libc ends the process.
   bool ended_unseen(const model::Touch& touch) const;
   // Returns how certain it is that the object of this touch and its holder are the cause. The result is less than
   // proven if the holder is a guess, or if the object may serve another purpose.
@@ -66,9 +66,10 @@ class Evidence {
   const model::Touch* find_open_wait(model::ProcessId id) const;
   bool has_open_hazard(model::ProcessId id) const { return has_open_hazard_[id]; }
 
-  // Return what a rule would have to search for in all processes or forks. There may be hundreds of thousands of them.
-  // The first function returns the forks whose child is this process: one, if the traces are not damaged. The second
-  // function returns the processes with this pid, on any host. Both lists are in the order of the model.
+  // Without these two functions, a rule would have to search all forks or all processes, and there may be hundreds of
+  // thousands of them. The first function returns the forks whose child is this process: one, if the traces are not
+  // damaged. The second function returns the processes with this pid, on any host. Both lists are in the order of the
+  // model.
   std::span<const model::ForkId> forks_that_made(model::ProcessId id) const {
     clock_.check();
     return forks_by_child_[id];
@@ -140,8 +141,8 @@ bool is_open_hazard(const model::Touch& touch);
 bool is_proven_dead(const model::Process& process);
 // True if the process is proven dead, and one of its threads waits in a futex.
 bool is_dead_in_futex(const model::Process& process);
-// True if forksight can name something that could still end the wait of the process, or the wait of a process for which
-// it waits.
+// True if forksight can name something that could still end the wait of `process`, or the wait of another process for
+// which `process` waits.
 bool has_way_out(const model::Process& process);
 // Sets the verdict "a possible hang that may be intended". Use this verdict if the process has a way out and only its
 // wait suggests a hang. diagnose() drops such a finding, because an idle program looks the same as a hanging one.

@@ -17,11 +17,12 @@ namespace forksight::cycles {
 
 // Finds rings of threads that are proven stuck. Each thread is in at most one ring: if the shortest ring through a
 // thread contains a thread of an earlier ring, the new ring is left out. A wait counts only if it is known which thread
-// or process could end it. In a ring of one link, a thread waits for itself. The rings refer to the model.
-// In a graph that somebody has made for the purpose, each search may visit all nodes, and find a ring that is not new.
-// So the search ends after `most_steps` steps. The rings that it has found until then are returned.
+// or process could end it. In a ring of one link, a thread waits for itself. The rings contain pointers into the model.
+//   Somebody may make a graph in which each search for a ring visits all nodes, and finds only rings that are not new.
+//   So the function stops to search after `most_steps` steps, and returns the rings that it has found until then. It
+//   searches twice, the first time without the wakers of kind kViaSemaphoreLock. Each time has its own `most_steps`.
 inline constexpr std::size_t kMostSearchSteps = 100'000'000;
-// The search also ends if `clock` says that its time is used up.
+// The search also ends when the time of `clock` is used up.
 Cycles find_cycles(const model::Model& model, std::size_t most_steps = kMostSearchSteps,
                    const RuleClock* clock = nullptr);
 
@@ -34,10 +35,13 @@ class OtherFindings {
  public:
   explicit OtherFindings(const Evidence& evidence);
 
-  // True if another rule reports the cause of the ring. The cause may be a hazard of a fork: a process is in an atfork
-  // handler, a thread is in a call on something that its fork broke, or one of `findings` explains one of the processes
-  // by its fork. Or the cause may be a task that was lost with its worker, or the lost lock of the queue of tasks.
-  // `findings` may have grown since the last call.
+  // True if another rule reports the cause of the ring. `findings` may have grown since the last call. There are five
+  // such causes:
+  // - A process of the ring is in an atfork handler.
+  // - A thread of the ring is in a call on something that a fork broke.
+  // - One of `findings` explains the hang of a process of the ring by a fork.
+  // - A process of the ring waits for a task that was lost with its worker (rule lost-task).
+  // - A process of the ring waits for a task, and the lock of the queue of tasks was lost (rule queue-lock-abandoned).
   bool explain(const Cycle& cycle, const std::vector<Finding>& findings);
 
  private:
@@ -55,16 +59,16 @@ bool process_goes_on(const Evidence& evidence, const Link& link);
 std::string hanging(const Evidence& evidence, const Cycle& cycle);
 // Adds a sentence for each link, such as "Thread 12 "a" of process 5 waits for mutex_b, which thread 13 "b" holds."
 void tell(const Evidence& evidence, const Cycle& cycle, Finding& finding);
-// Sets the outcome. Also sets how certain it is that nothing ever ends the waits of the ring. For example, a signal
-// handler may end a wait.
+// Sets the outcome, and how certain it is that nothing ever ends the waits of the ring. It is not certain if, for
+// example, a signal handler may end a wait.
 void set_certainty(const Evidence& evidence, const Cycle& cycle, Finding& finding);
 
 // Adds the advice to release Python's GIL before a wait.
 void advise_on_gil(Finding& finding);
 
-// Returns the object that a finding about the ring blames, with the object's holder. This is the first object of the
-// ring that is neither Python's GIL nor a thread or process that is to end. If there is no such object, this is the
-// GIL. If the ring has no GIL either, this is the object of the last link.
+// The first function returns the object that a finding about the ring blames, with the object's holder. It chooses the
+// first object of the ring that is neither Python's GIL nor a thread or process whose end is awaited. If there is no
+// such object, it chooses the GIL. If the GIL is not in the ring either, it chooses the object of the last link.
 // The second function returns the lock that a thread waits for in `wait`, without a holder.
 Culprit culprit_lock(const Evidence& evidence, const Cycle& cycle);
 Culprit culprit_lock(const model::Wait& wait);

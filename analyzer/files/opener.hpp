@@ -1,7 +1,7 @@
 // Asks another process of forksight to open a file. If root runs forksight, the process that parses files and memory of
 // other users has given up its user and its rights over files (guard/child.hpp). This process can open what everybody
-// may open. For everything else, it sends a request through a socket to another process, the opener (guard/opener.hpp).
-// The opener checks the request, opens the file, and parses nothing.
+// may open. For all other files, this process sends requests through a socket to another process, the opener
+// (guard/opener.hpp). The opener checks each request, opens the file, and parses nothing.
 #pragma once
 
 #include <dirent.h>
@@ -20,10 +20,11 @@
 
 namespace forksight::files {
 
+// What a request asks for, and after the colon: what the reply contains.
 enum class Wish : std::uint32_t {
-  // A regular file: a descriptor for reading. With the `number` 1: a copy of the file in memory. The copy is for a FUSE
-  // mount without allow_other, which refuses every call of another user, even fstat() for a descriptor that the mount's
-  // user has passed on.
+  // A regular file: a descriptor for reading. If `number` is 1: a descriptor of a copy of the file in memory. The copy
+  // is for files on a FUSE mount without allow_other. Such a mount refuses every call of a user other than its own,
+  // even fstat() of a descriptor that its own user has passed on.
   kFile,
   kFolder,  // a folder that the caller named, or a folder below it: a descriptor for reading
   kStatus,  // what stat(2) says about a path: a struct stat. Links are followed
@@ -59,17 +60,17 @@ struct Reply {
 // Sends requests through `socket` from now on. The process that parses calls this function before it starts threads.
 void use_opener(int socket);
 bool has_opener();
-// True if an opener may succeed where a call of this process has failed with `error`. With the mount option hidepid, a
-// call for an entry of /proc fails with ENOENT.
+// True if an opener may succeed where a call of this process has failed with `error`. ENOENT counts if /proc is mounted
+// with the option hidepid, because /proc then hides processes of other users.
 bool may_help(int error);
 
 // Sends a request and waits for the reply. If the opener has ended, this function ends the process with status 3,
-// because a report without these files could be wrong.
+// because a report would be incomplete without the files that the opener cannot open any more.
 Reply ask_opener(const Request& request);
-// Sends several requests, and returns a reply for each. Takes less time than one call for each request, because a
-// message has many requests.
+// Sends several requests, and returns a reply for each of them. This takes less time than a call for each request,
+// because one message contains many requests.
 std::vector<Reply> ask_opener(std::span<const Request> requests);
-// Asks for something that has neither an owner nor a mapping.
+// Sends a request without `owner` and `mapped`.
 Reply ask_opener(Wish wish, const std::string& path, std::int32_t number = 0);
 
 // Opens a folder for readdir(). If this process may not open the folder, asks the opener for `wish` (kFolder or
@@ -81,8 +82,8 @@ std::string encode_request(const Request& request);
 std::optional<Request> decode_request(std::string_view bytes);
 inline constexpr std::size_t kMaxRequestBytes = std::size_t{320} << 10U;  // a path, and 65,536 groups
 
-// A message has one or more requests, or one or more replies. The replies belong to the first requests: to as many as
-// fit, and to at least one.
+// A message contains one or more requests, or one or more replies. A message of replies answers the first requests of
+// the message before: as many as there is room for, and at least one.
 inline constexpr std::size_t kMaxReplyBytes = std::size_t{64} << 10U;  // a message with replies
 inline constexpr std::size_t kMaxReplyText = kMaxReplyBytes - 16;      // `bytes` of a reply
 
@@ -103,8 +104,8 @@ class ReplyMessage {
   std::string bytes_;
   std::vector<Descriptor> files_;
 };
-// Returns the replies of a message, at most `most`. A reply whose descriptor is missing has the error EMFILE: the
-// process that received the message may open no more descriptors.
+// Returns the replies of a message, at most `most`. If the process that received the message may open no more
+// descriptors, descriptors of replies are missing. A reply whose descriptor is missing has the error EMFILE.
 std::vector<Reply> decode_replies(std::string_view message, std::vector<Descriptor> files, std::size_t most);
 
 // Receives one message of at most `room.size()` bytes, and the descriptors that came with it. Returns the bytes of the

@@ -1,7 +1,8 @@
 // A helper thread of forksight stops the threads of the process. When the helper thread ends, even by a failure, the
-// kernel releases all threads that the helper thread traces. A thread that is stopped by PTRACE_SEIZE sees no signal.
-// But the stop takes the thread out of its system call, and the kernel then restarts the call. signal(7) lists the
-// calls that the kernel does not restart: "Interruption of system calls and library functions by stop signals".
+// kernel releases all threads that the helper thread traces. A thread that is stopped by PTRACE_SEIZE and
+// PTRACE_INTERRUPT gets no signal. But the stop takes the thread out of its system call, and the kernel then restarts
+// the call. The kernel does not restart the calls that signal(7) lists in the section "Interruption of system calls and
+// library functions by stop signals".
 #include "image/stop.hpp"
 
 #include <elf.h>
@@ -33,14 +34,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kStopLimit = std::chrono::milliseconds(200);
-constexpr std::size_t kMaxLate = 5;  // after so many late threads, the process counts as not answering
+constexpr std::size_t kMaxLate = 5;  // after so many late threads, forksight stops no more threads of the process
 constexpr std::size_t kStackBytes = 64U << 10U;
 constexpr std::int64_t kRestartNoHand = 514;  // the kernel's ERESTARTNOHAND: restart, unless a handler runs
 
 // Newer kernel headers define this in asm/unistd_64.h.
 constexpr std::int64_t kSysFutexWaitv = 449;
 
-// True for calls that have not done anything yet when they fail with EINTR. So they can be made again.
+// True for a call that has not done anything yet when it fails with EINTR. Such a call can be made again.
 bool may_be_repeated(std::uint64_t number) {
   switch (number) {
     case SYS_read:
@@ -85,7 +86,7 @@ class Held {
  private:
   std::int32_t tid_;
   bool is_stopped_ = false;
-  long signal_ = 0;  // a signal that came at the same time; the destructor delivers it
+  long signal_ = 0;  // a signal that stopped the thread before PTRACE_INTERRUPT did; the destructor delivers it
 };
 
 Outcome Held::stop() {
@@ -148,14 +149,15 @@ struct Progress {
   int refused = 0;  // errno of the first refusal
 };
 
-// True if a stop leaves the thread in its call.
+// False if a stop would end the thread's sleep: the thread waits for a futex whose word has changed, so the futex call
+// would return when the kernel restarts it.
 bool would_stay_asleep(const Image& image, const Thread& thread) {
   if (thread.state != 'S' || !thread.call || thread.call->number != SYS_futex) return true;
   return proc::would_wait_again(*thread.call, image.memory->value<std::uint32_t>(thread.call->args[0]));
 }
 
-// Reads threads until all are done, one is late, or the kernel refuses one. The calling thread must then end: this
-// makes the kernel release a late thread.
+// Reads threads until all are done, or one does not stop in time (it is late), or the kernel refuses to stop one. The
+// calling thread must then end, because this makes the kernel release the late thread.
 void read_some(Image& image, std::span<const std::int32_t> tids, Progress& progress) {
   std::unordered_map<std::int32_t, Thread*> threads;
   for (Thread& thread : image.threads) threads.try_emplace(thread.tid, &thread);

@@ -64,8 +64,8 @@ std::vector<std::int32_t> find_ancestors(std::int32_t pid) {
   return found;
 }
 
-// Finds the processes of the same session whose descriptors the kernel does not show. Such a process may have inherited
-// the same pipe as process `pid`, although it is no ancestor of it.
+// Finds the processes of the same session whose descriptors the kernel does not show to forksight. Such a process may
+// have inherited the same pipe as process `pid`, even if it is not an ancestor of process `pid`.
 std::vector<ProcessKey> find_hidden_in_session(std::int32_t pid) {
   std::vector<ProcessKey> found;
   const pid_t session = ::getsid(pid);
@@ -86,9 +86,9 @@ std::uint64_t find_program(std::int32_t pid, const std::string& exe) {
   return first != mappings.end() ? first->start : 0;
 }
 
-// Finds processes that are younger than process `pid` and in its process group, and whose parent is in another group.
-// Such a process has lost the parent that forked the process. The process is no longer a descendant of `pid`, but a
-// descendant of `pid` may still wait for the process.
+// Finds processes in the process group of process `pid` that did not start before process `pid`, and whose parent is in
+// another group. Usually such a process has lost the parent that forked it. Then it is no longer a descendant of `pid`,
+// but a descendant of `pid` may still wait for it.
 std::vector<ProcessKey> find_parentless_in_group(std::int32_t pid) {
   std::vector<ProcessKey> found;
   const pid_t group = ::getpgid(pid);
@@ -117,8 +117,8 @@ class Look {
     }
     for (const ProcessKey& other : options_.others) supervisor_.tree().adopt(other);
     for (const ProcessKey& other : find_parentless_in_group(pid_)) supervisor_.tree().adopt(other);
-    // A command that forksight started has inherited only what is open in forksight, too. Such objects count as open
-    // outside of the tree anyway.
+    // If forksight started the command, the command has inherited only objects that are open in forksight. Such objects
+    // count as open outside of the tree anyway.
     if (!options_.started) {
       for (const ProcessKey& other : find_hidden_in_session(pid_)) supervisor_.tree().adopt(other);
     }
@@ -140,8 +140,8 @@ class Look {
     open_images();
     link();
     add_absent_parents(result_.subjects);
-    // About an ancestor that could not be read nobody asked. About a process that could not be opened there is a
-    // sentence already, which says why.
+    // The report does not say that an ancestor could not be read, because nobody asked about the ancestor. If a process
+    // could not be opened, another sentence of the report already says why.
     const std::vector<std::string> of_watch =
         supervisor_.limits([&](std::int32_t pid) { return generation_of(pid) >= 0 && !refused_.contains(pid); });
     result_.limits.insert(result_.limits.end(), of_watch.begin(), of_watch.end());
@@ -154,7 +154,7 @@ class Look {
     find_generations();
   }
 
-  // Notes for how long each stuck process has not run. Must be called before any thread is stopped, because after a
+  // Records for how long each stuck process has not run. Must be called before any thread is stopped, because after a
   // stop the threads seem to have run.
   void note_rest() {
     for (const auto& [key, verdict] : supervisor_.verdicts()) {
@@ -261,9 +261,9 @@ class Look {
 
   bool is_ancestor(std::int32_t pid) const { return std::ranges::find(ancestors_, pid) != ancestors_.end(); }
 
-  // Finds the processes with a stuck descendant, and which of them have given it their memory. Not only children count:
-  // a grandchild may wait for a lock that a thread of its grandparent held. A process that has executed a program has
-  // nothing of its parent's memory.
+  // Finds the ancestors of stuck processes (parents_of_stuck_). Also finds those ancestors whose memory a stuck process
+  // has inherited by fork (gave_memory_to_stuck_). Not only parents count: a process may wait for a lock that a thread
+  // of its grandparent held. After an exec, a process has nothing of its parent's memory.
   void find_parents_of_stuck() {
     const auto& living = supervisor_.tree().living();
     std::map<std::int32_t, bool> forked;
@@ -290,8 +290,8 @@ class Look {
 
   bool has_stuck_child(std::int32_t pid) const { return parents_of_stuck_.contains(pid); }
 
-  // True if the parent of the process waits in vfork() for it. Asks once about each parent, because a parent may have
-  // thousands of children.
+  // True if the parent of the process waits in vfork() for this process. Each parent is read only once, because a
+  // parent may have thousands of children.
   bool is_in_vfork(const watch::Member& member) {
     const auto [children, is_new] = vfork_children_.try_emplace(member.ppid);
     if (is_new) children->second = proc::find_vfork_children(member.ppid);
@@ -395,8 +395,8 @@ class Look {
     return true;
   }
 
-  // `waits` has the waits that the verdict lists. Adds the waits of the latest look. Keeps what the verdict has proved
-  // about a wait.
+  // `waits` contains the waits that the verdict lists. Adds the waits of the latest look (`looked`). What the verdict
+  // has proved about a wait stays.
   static void add_look(const std::vector<model::Wait>& looked, std::vector<model::Wait>& waits) {
     for (const model::Wait& look : looked) {
       const auto known = std::ranges::find(waits, look.tid, &model::Wait::tid);
@@ -442,8 +442,9 @@ class Look {
     return is_stuck(member) || is_asked_about(member.key.pid) || has_stuck_child(member.key.pid);
   }
 
-  // False if the report loses nothing when the process cannot be opened: nobody asked about it, it goes on, and no
-  // stuck process has its memory. Such a process is often a shell or `sudo`, which has started the program.
+  // False if the report loses nothing when the process cannot be opened: nobody asked about the process, it is not
+  // stuck, and no stuck process has inherited its memory. Often this is a shell or `sudo`, which has started the
+  // program.
   bool is_missed(const watch::Member& member) const {
     const std::int32_t pid = member.key.pid;
     return generation_of(pid) >= 0 || is_stuck(member) || gave_memory_to_stuck_.contains(pid);
@@ -659,7 +660,7 @@ class Look {
   std::map<std::int32_t, std::vector<model::Wait>> waits_;  // by pid, as they were before anything was stopped
   std::map<std::int32_t, std::vector<model::Zombie>> zombies_;  // by pid, read before the waits
   std::set<std::int32_t> refused_;                              // processes that could not be opened
-  std::size_t idle_ = 0;                                        // number of images of processes that are not stuck
+  std::size_t idle_ = 0;                                        // how many processes that are not stuck have an image
   LiveTree result_;
 };
 
