@@ -51,15 +51,16 @@ bool is_same_kind(LockKind recorded, LockKind asked) {
   return recorded == asked || (is_rwlock(recorded) && is_rwlock(asked));
 }
 
-// True for a mutex that processes share: its owner in the parent may still be alive. glibc sets the pshared bit of
-// every robust mutex (nptl/pthread_mutex_init.c), so for robust mutexes the mapping decides.
+// True for a mutex that several processes share. The owner of such a mutex may be a thread of the parent that still
+// lives. glibc sets the pshared bit of every robust mutex (nptl/pthread_mutex_init.c). So a robust mutex counts as
+// shared only if it is in a shared mapping.
 bool is_process_shared(const MutexMemory& mutex, const volatile void* lock) {
   return mutex.is_shared() && (!mutex.is_robust() || is_in_shared_mapping(lock));
 }
 
-// True if `memory`, a copy of the lock at `lock`, is consistent with `tid` holding it: the lock is taken, and records
-// no other owner. False for a lock that processes share. Out of line, so that its copy of the lock is not part of the
-// deepest frame of a fork.
+// `memory` is a copy of the lock at `lock`. True if thread `tid` may hold the lock: the lock is taken, and records no
+// other owner. False for a lock that several processes share. This function is out of line, so that its copy of the
+// lock is not part of the deepest frame of a fork.
 __attribute__((noinline)) bool confirms(LockKind kind, const void* memory, const volatile void* lock,
                                         std::int32_t tid) {
   switch (kind) {
@@ -136,8 +137,8 @@ bool collect_from(Slot& holder, std::uint64_t fork, std::int32_t tid_at_fork, bo
     if (!confirms(lock_kind(entry.lock), memory, lock, tid_at_fork)) continue;
     const std::uint64_t stack = record_held_stack(entry.site, holder, is_forking);
     const std::uint64_t held = append_held(fork, entry.lock, memory, bytes, holder, stack);
-    // After a fork by the bare system call, libc still uses the parent's id for this thread. Then the child can unlock
-    // the lock, which records the same id.
+    // After a fork by the bare system call, libc in the child still uses the id that this thread had in the parent. The
+    // lock records the same id, so the child can unlock it.
     const bool is_renamed = lock_tid() != tid_at_fork;
     if (is_forking && !(is_renamed && breaks_for_holder(lock_kind(entry.lock), memory))) continue;
     // If the lock was an orphan of an earlier fork, it is not one any more, because the forking thread could take it.
@@ -145,8 +146,9 @@ bool collect_from(Slot& holder, std::uint64_t fork, std::int32_t tid_at_fork, bo
     Orphan* const orphan = remember(entry.lock, held, fork, tid_at_fork, memory);
     if (orphan == nullptr) continue;
     orphan->by_forking_thread = is_forking;
-    // If the thread took the lock several times, the lock is given to the child at its first entry. After that, the
-    // lock's owner is no longer the id that the thread had at the fork, so nothing is done at the later entries.
+    // If the thread took the lock several times, the lock has several entries. At the first entry, the lock is given to
+    // the child. After that, the lock's owner is no longer the id that the thread had at the fork, so nothing is done
+    // at the later entries.
     orphan->given = is_forking && cures(trace::Cure::kSelfHeld) &&
                     give_to_child(const_cast<void*>(lock), lock_kind(entry.lock), tid_at_fork, lock_tid());
     found = true;
@@ -226,9 +228,9 @@ bool is_surely_lost(const Orphan& orphan, const Site& site) {
       {orphan.tagged, orphan.holder_tid, count_lost_readers(lock_address(orphan.tagged)), orphan.state, site.sp});
 }
 
-// Waits until no other thread recovers a lock. False: another thread still recovers one. Only one thread at a time
-// recovers locks, so that a second thread finds the lock recovered, and its entry removed. The wait is bounded, because
-// this code may run in a signal handler that has interrupted the recovering thread.
+// Waits until no other thread recovers a lock. Returns false if another thread still recovers one. Only one thread at a
+// time recovers locks. So a second thread that wants the same lock finds it recovered, and the lock's entry removed.
+// The wait is bounded, because this code may run in a signal handler that has interrupted the recovering thread.
 bool begin_recovery() {
   for (int i = 0; i < kMostYields; ++i) {
     if (g_recovering.take()) return true;
@@ -326,8 +328,8 @@ void touch_refused_unlock(const volatile void* lock, int result, const Site& sit
 void forget_acquired(const volatile void* lock, LockKind kind, const Site& site) {
   if (kind == LockKind::kRwlockRead) return;  // lost readers stay lost when another thread becomes a reader
   const Orphan* const given = find_given(lock);
-  // A count above 1 shows that this is the second lock of a mutex that was given to the child. If a child handler
-  // initialised the mutex again, and the thread takes it for the first time, nothing is recorded.
+  // If a mutex that was given to the child has a count above 1, the thread has locked the mutex once more. If a child
+  // handler has initialised the mutex again, and the thread takes it for the first time, nothing is recorded.
   const bool is_relock = given != nullptr && lock_kind(given->tagged) == LockKind::kMutex &&
                          decode_lock<MutexMemory>(const_cast<const void*>(lock)).count > 1;
   if (is_relock) end_touch({append_touch(*given, trace::TouchKind::kLock, TouchAction::kGiven, 0, site)}, 0);

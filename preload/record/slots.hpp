@@ -5,8 +5,8 @@
 //   Only the thread of a slot writes the slot's held array (`held`). A forked child reads the frozen arrays of the
 //   parent's threads. Two kinds of code read arrays of living threads: a forking thread, which counts the entries, and
 //   two files that expect an array to change while they read it (handler_wait.cpp, orphan_proof.cpp). In the child, the
-//   epoch of a slot shows whether it belongs to another thread of the parent. Such a slot can be read until it is
-//   reused, and nothing needs to be cleared after a fork.
+//   epoch of a slot shows whether the slot belongs to a thread that only the parent has. The child can read such a slot
+//   until the slot is reused. So nothing needs to be cleared after a fork.
 #pragma once
 
 #include <atomic>
@@ -36,18 +36,19 @@ static_assert(sizeof(HeldLock) == 32);
 // the low bits of an entry's address show the end of the array.
 inline constexpr std::uint32_t kHeldArrayBytes = (1 + kMaxHeldLocks) * sizeof(HeldLock);
 
-// An address with the lock's kind in its top byte, which user-space addresses leave free (they end below 2^47, or 2^56
-// with five-level tables). A mutex, the most frequent kind, has the tag 0.
+// A tagged address has the kind of the lock in its top byte. This byte is 0 in every address of user space: such
+// addresses end below 2^47, or below 2^56 with five-level page tables. A mutex, the most frequent kind, has the tag 0.
 inline constexpr unsigned kKindShift = 56;
 inline constexpr std::uint64_t kSharedHold = std::uint64_t{1} << 63U;  // for an annotated lock: held by a reader
 inline std::uint64_t tag_lock(const volatile void* lock, trace::LockKind kind) {
   return reinterpret_cast<std::uint64_t>(lock) | std::uint64_t{static_cast<std::uint32_t>(kind) - 1} << kKindShift;
 }
-// True if `tagged` means the lock of libc at `lock`. The kind is not compared, because only one lock of libc can be at
-// an address. False for an annotated lock, which may be at the same address.
 constexpr std::uint64_t kLibcKinds = std::uint64_t{7} << kKindShift;
 static_assert((static_cast<std::uint32_t>(trace::LockKind::kGuard) - 1) <= 7 &&
               static_cast<std::uint32_t>(trace::LockKind::kCustom) - 1 == 8);
+// True if `tagged` stands for a lock of libc whose address is `lock`. The kinds of locks of libc are not compared,
+// because only one of them can be at an address. False if `tagged` stands for an annotated lock, which may have the
+// same address.
 constexpr bool is_libc_lock_at(std::uint64_t tagged, std::uint64_t lock) {
   return ((tagged ^ lock) & ~kLibcKinds) == 0;
 }
@@ -105,7 +106,7 @@ struct Slot {
   std::uint64_t taking;
   trace::WaitKind wait_kind;
   std::uint32_t flags;  // trace::ThreadFlag
-  // The number of calls that the thread is inside of. If `calls` has fewer entries, the innermost calls are not kept.
+  // The number of libc calls that the thread is inside of. `calls` contains the outermost of them, as many as fit.
   std::uint32_t call_depth;
   std::uint32_t call_serial;     // number of the outermost call; it differs for each outermost call
   std::uint32_t call_outlasted;  // the call_serial of a call that did not end while a fork waited for it
@@ -145,8 +146,8 @@ struct Slot {
   CallInFlight calls[kMaxCalls];
   // One bit for each slot. 1: the slot belongs to another thread that lived at the beginning of fork().
   std::uint64_t lived_at_entry[kFirstSlots / 64];
-  // The first entry is never used: its lock stays 0, so that the innermost entry can be compared without a check
-  // whether there is one.
+  // The first entry is never used, and its lock stays 0. So code can compare the entry before `top` with a lock without
+  // checking first whether the thread holds any lock.
   alignas(kHeldArrayBytes) HeldLock held[1 + kMaxHeldLocks];
   std::byte creation_stack[kCreationStackBytes];
 };
@@ -155,17 +156,17 @@ static_assert(sizeof(Slot) == kSlotBytes);
 // The number of locks that a thread holds, holes included.
 inline std::uint32_t depth(const Slot& slot) { return static_cast<std::uint32_t>(slot.top - &slot.held[1]); }
 
-// True if a fork interrupted the move of this entry after the copy: then both places have the lock, and the new place
-// counts.
+// True if a fork interrupted the move of this entry after the entry was copied. Then both the old and the new entry
+// have the lock, and only the new one counts.
 inline bool is_moved(const Slot& slot, const HeldLock* entry) {
   return entry == slot.moving_from && slot.moving_to->lock == entry->lock;
 }
 
 // The slot of the calling thread. Null until the thread calls its first hook, and for ever if no slot was free then.
 extern thread_local constinit Slot* t_slot asm("forksight_t_slot");
-// The slot for the fast path of a lock. It equals t_slot, or is null if every lock must take the slow path: in a forked
-// child that inherited orphaned locks, inside of an atfork handler, and if orders or times of locks are recorded. So
-// one branch covers all rare cases.
+// The slot for the fast path of a lock. It is null if every lock must take the slow path: in a forked child that
+// inherited orphaned locks, inside of an atfork handler, and if orders or times of locks are recorded. Otherwise it
+// equals t_slot. So one branch covers all rare cases.
 extern thread_local constinit Slot* t_fast asm("forksight_t_fast");
 // True between the shim's prepare handler and the end of the fork that this thread is in. This flag is in TLS near
 // errno, which libc also writes at each fork. If the flag were in the slot, the kernel would have to copy another page
@@ -179,7 +180,8 @@ enum SlowLocks : std::uint32_t {
 extern std::uint32_t g_slow_locks;
 // The value of t_fast outside of atfork handlers.
 inline Slot* fast_slot(Slot* slot) { return g_slow_locks != 0 ? nullptr : slot; }
-// A thread inside of a handler takes the slow path of every lock, and records what it waits for before it blocks.
+// True if the thread is inside of an atfork handler. Such a thread takes the slow path of every lock. Before it blocks,
+// it records what it waits for.
 inline bool is_in_handler(const Slot* slot) { return slot != nullptr && slot->handler_depth != 0; }
 // The epoch of this process: one more than the epoch of its parent; 0 before the shim has started.
 extern std::uint32_t g_epoch;
