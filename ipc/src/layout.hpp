@@ -74,8 +74,9 @@ struct state_word {
 enum class slot_state : std::uint16_t { empty = 1, writing, ready, reading, skip };
 // The states of a buffer of generation g: free(g) -> loaned(g, P) -> queued(n) -> held(n, C) -> free(g + 1).
 // returned(n): the consumer died, or the message was requeued. The message has no slot, and the next receive() takes
-// it. parked(n): the message has killed too many consumers, or a consumer has parked it. withdrawn(n, C): C has taken
-// the parked message. If C dies, the message is parked again. n is always the position at which the message was sent.
+// it. parked(n): too many consumers died while they held the message, or a consumer has parked it. withdrawn(n, C): C
+// has taken the parked message. If C dies, the message is parked again. n is always the position at which the message
+// was sent.
 enum class buffer_state : std::uint16_t { free = 1, loaned, queued, held, parked, returned, withdrawn };
 using slot_word = state_word<slot_state>;
 using buffer_word = state_word<buffer_state>;
@@ -97,8 +98,9 @@ struct alignas(kLine) buffer {
   shared_word<std::uint64_t> length;    // length of the message in bytes
   shared_word<std::uint32_t> producer;  // pid
   // The fields below are only for reports to people.
-  shared_word<std::uint32_t> parked_by;  // pid of the consumer that parked it; 0: none did
-  // Pids. That of the consumer of delivery d is at index (d - 1) % kRememberedConsumers.
+  shared_word<std::uint32_t> parked_by;  // pid of the consumer that parked the message; 0: no consumer did
+  // Pids of the last consumers of the message. The pid of the consumer of delivery d is at index (d - 1) %
+  // kRememberedConsumers.
   shared_word<std::uint32_t> consumers[kRememberedConsumers];
 };
 static_assert(sizeof(buffer) == 64 && offsetof(buffer, since_ns) == 16 && offsetof(buffer, consumers) == 40);
@@ -170,7 +172,7 @@ struct role_word {
   }
 };
 constexpr std::uint32_t kCreatorIndex = 0;    // the creator is the first member, so it has entry 0 with incarnation 0
-constexpr std::uint32_t kMaxExpected = 4096;  // below kMostEnded, at which the counts stop
+constexpr std::uint32_t kMaxExpected = 4096;  // must be below kMostEnded, because the counts stop there
 constexpr std::uint32_t kMaxGraceMs = 0x7fffffff;
 
 // What a participant may wait for. Each participant has a futex for each kind.
@@ -229,8 +231,8 @@ struct header {
   shared_word<std::uint64_t> tickets[kWaitKinds];    // for each kind: the last ticket that a waiter has taken
   alignas(kLine) shared_word<std::uint32_t> status;  // kShutdown, ...
   shared_word<std::uint64_t> last_producer;          // pid of the producer that ended last, | kDied if it died; 0: none
-  // For each role: how many times a handle has taken the role. A handle takes the role first, and increases this number
-  // afterwards.
+  // For each role: how many times a handle has taken the role. A handle first takes the role, and then increases this
+  // number.
   shared_word<std::uint64_t> came[kCountedRoles];
   shared_word<std::uint64_t> last_died[kCountedRoles];  // for each role: the pid of the member that died last; 0: none
   // The state of the creator's handle. 0: it is attached. The creator's pid: the handle was closed, or the creator died

@@ -1,10 +1,10 @@
 // Lets participants sleep until something may be available, and wakes them. A waiting participant sets its bit in a
-// map, and sleeps on a word of its own. No message is lost or delivered twice because of these words, whatever they
-// contain: only the words of slots and buffers decide that. But these words decide who is served, and when. A
-// participant that finds others waiting may take nothing although something is there, and a call that does not wait
-// then returns `timeout`. A sleep lasts at most a slice (see below). At the end of a slice of 50 ms or more, a waiter
-// tries to take something, whatever the others have written. So a wake-up that is lost with a dead process costs its
-// waiter one slice, or two if the first one is shorter.
+// map, and sleeps on a word of its own (a futex). No message is lost or delivered twice because of the map and these
+// words, whatever they contain: only the words of slots and buffers decide that. But the map and these words decide who
+// is served, and when. A participant that finds others waiting may take nothing although something is there. A call
+// that does not wait then returns `timeout`. A sleep lasts at most a slice (see below). At the end of a slice of 50 ms
+// or more, a waiter tries to take something, whatever the others have written. So if a process dies before it wakes a
+// waiter, the waiter loses one slice, or two slices if the first one is shorter than 50 ms.
 //
 // Waiters are served in turn. When a participant begins to wait, it takes a ticket: a number that is higher than all
 // earlier ones. When a participant has made something available, it makes an offer to the waiter with the lowest ticket
@@ -35,8 +35,8 @@ constexpr std::uint64_t kTurnNs = 50'000'000;
 // many participants wait now.
 std::uint64_t slice_end_ns(const ring& of, std::uint32_t index, std::uint64_t now_ns);
 
-// Makes one offer, to a waiter that has none. Call this after the change that the waiters wait for. This call pairs
-// with begin_wait().
+// Makes one offer, to the first waiter that has none. Call this after making something available. This call pairs with
+// begin_wait().
 void wake_one(const ring& of, wait_kind kind);
 void wake_all(const ring& of, wait_kind kind);
 // Wakes all threads of one participant, whatever they wait for. Async-signal-safe.
@@ -51,8 +51,8 @@ inline bool does_anyone_wait(const ring& of, wait_kind kind) {
 // True if enough is available for participant `index` and for all waiters with a lower ticket. A participant that does
 // not wait yet counts as the last waiter.
 bool has_turn(const ring& of, wait_kind kind, std::uint32_t index, std::uint64_t now_ns);
-// Offers what is available to the waiters whose turn it is. Returns the time at which the last of their offers ends; 0
-// if they have none.
+// Offers what is available to the waiters whose turn it is. Returns the time at which all of their offers have ended; 0
+// if they have no offers.
 std::uint64_t pass_on(const ring& of, wait_kind kind, std::uint64_t now_ns);
 
 // Records that participant `index` waits and has no offer. After this call, the caller must look once more before it
@@ -60,8 +60,8 @@ std::uint64_t pass_on(const ring& of, wait_kind kind, std::uint64_t now_ns);
 std::uint32_t begin_wait(const ring& of, wait_kind kind, std::uint32_t index);
 // Puts a waiter behind the others. This is called when one of its threads was served and another one still waits.
 void take_new_ticket(const ring& of, wait_kind kind, std::uint32_t index);
-// Sleeps until it is woken, or until `until_ns` of CLOCK_MONOTONIC. Returns true if the time has passed without a
-// wake-up.
+// Sleeps until another thread wakes the participant, or until the time `until_ns` of CLOCK_MONOTONIC. Returns true if
+// that time has come without a wake-up.
 bool sleep(const ring& of, wait_kind kind, std::uint32_t index, std::uint32_t seen, std::uint64_t until_ns);
 void end_wait(const ring& of, wait_kind kind, std::uint32_t index);
 

@@ -1,6 +1,6 @@
-// Each system call of each operation fails once, with each of several errors. The operation then returns an error, or
-// succeeds without that call. It releases everything that it had acquired, and the queue stays intact. Calls that a
-// signal interrupts are made again.
+// These tests let each system call of each operation fail once, with each of several errors. The operation must then
+// return an error, or succeed without that call. It must release everything that it had acquired, and the queue must
+// stay intact. If a signal interrupts a call, the operation must make the call again.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -44,11 +44,11 @@ options small(strategy st = strategy::memfd) {
 
 // What an operation works on, and its results.
 struct scene {
-  queue q;  // the test's handle
+  queue q;  // the handle of the process that runs the test
   std::string name;
   int sockets[2] = {-1, -1};
-  queue own;   // the child's handle
-  queue made;  // made by the operation
+  queue own;   // the handle of the child in which the fault is injected
+  queue made;  // the handle that the operation makes
   std::optional<error> why;
   bool takes_over_name = false;
 
@@ -208,7 +208,8 @@ faulted run(const operation& what, const fault& how, std::string& text) {
   const faulted found = injector::run(
       how,
       [&] {
-        // During the first call, libraries make objects that they keep. So the second call counts these objects, too.
+        // During the first call of now(), libraries make objects that they keep. The second call counts these objects,
+        // too.
         (void)holdings::now();
         before = holdings::now();
         what.join(here);
@@ -221,7 +222,7 @@ faulted run(const operation& what, const fault& how, std::string& text) {
           if (said.empty()) return static_cast<int>(kUnnamed);
         }
         const std::string name = here.made.name();
-        // An operation that attaches to a queue must find out how the queue is called.
+        // An operation that attaches to a queue must find out the name of the queue.
         const bool is_misnamed = here.made.fd() >= 0 && here.q.fd() >= 0 && name != here.name;
         here.made = {};
         if (is_misnamed) return static_cast<int>(kMisnamed);
@@ -260,9 +261,9 @@ bool is_interruptible(long number) {
   return std::ranges::find(those, number) != std::end(those);
 }
 
-// Runs every operation many times. In each run, another system call of the operation fails with `error`. Returns the
-// numbers of the system calls that failed, each as often as it failed. How many calls an operation makes depends on the
-// libraries and on the kernel.
+// Runs every operation many times. In each run, a different system call of the operation fails with `error`. Returns
+// the numbers of the system calls that failed, each as often as it failed. How many calls an operation makes depends on
+// the libraries and on the kernel.
 std::multiset<long> fail_each(int error) {
   std::multiset<long> failed;
   for (const operation& what : kOperations) {

@@ -45,7 +45,7 @@ constexpr std::uint32_t kMaxIds = 1u << 22;
 struct ledger {
   std::atomic<std::uint32_t> next_id;
   std::atomic<std::uint64_t> longest;    // long_call::bits() of the longest call
-  std::atomic<std::uint32_t> overtaken;  // calls of more than a second, during which others received at least 100
+  std::atomic<std::uint32_t> overtaken;  // calls of more than a second in which others received at least 100 messages
   std::atomic<std::uint32_t> problems;
   std::atomic<std::uint64_t> received;
   std::atomic<std::uint64_t> cancelled;  // threads that were cancelled in receive()
@@ -104,7 +104,7 @@ int refused(const char* what, const error& why) {
   return 1;
 }
 
-// Set by SIGUSR1: the process calls exec the next time that it holds a loan or a message.
+// SIGUSR1 sets this variable. The process then calls exec the next time that it holds a loan or a message.
 volatile std::sig_atomic_t g_becomes_another = 0;
 
 void become_another_if_told() {
@@ -223,8 +223,9 @@ void stop_for_a_moment(const child& victim, std::uint32_t messages) {
   victim.signal(SIGCONT);
 }
 
-// Makes the process call exec the next time that it has a loan or a message. Returns when the process has called exec,
-// but after a second at the latest: the process may wait for a message all that time. The caller then kills it.
+// Makes the process call exec the next time that it has a loan or a message. Returns when the process has called exec.
+// Returns after a second at the latest, because the process may wait for a loan or a message for longer. The caller
+// then kills the process.
 void let_exec(const child& victim, const queue& of) {
   const auto is_member = [&] {
     const auto all = of.inspect().participants;
@@ -318,7 +319,8 @@ void round_of(on_death policy, std::uint32_t producers, std::uint32_t consumers,
   }
   for (auto& place : places) place->kill_and_wait();
   keepers.clear();
-  // The children that never used the queue still live. They must not make the killed processes look alive.
+  // The children that never used the queue still live. The killed processes that forked these children must not look
+  // alive because of them.
   if (const std::size_t there = q.inspect().participants.size(); there > 1) {
     recover_dead(q, there - 1);
   }
