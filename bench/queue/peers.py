@@ -16,6 +16,8 @@ import statistics
 import time
 
 HANGS_S = 2
+# If one batch takes this many times as long as the whole measure should take, it is the only batch of the measure.
+MUCH_TOO_LONG = 10
 NAMES = ["CPython SimpleQueue", "CPython Queue", "torch SimpleQueue", "torch Queue"]
 
 
@@ -98,8 +100,11 @@ class First:
         self.batch(count)
         while (took := self.batch(count)) < self.options.seconds / 20:
             count *= 2
-        count = max(2, int(count * self.options.seconds / 5 / took))
-        value = statistics.median(self.batch(count) / count for _ in range(5))
+        if took > MUCH_TOO_LONG * self.options.seconds:
+            value = took / count
+        else:
+            count = max(2, int(count * self.options.seconds / 5 / took))
+            value = statistics.median(self.batch(count) / count for _ in range(5))
         self.talk.send(0)
         self.second.join()
         return value

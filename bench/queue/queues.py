@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -48,6 +49,17 @@ MEASURES = [
 ]
 
 
+def output_of(command, timeout):
+    """Returns what the command writes to stdout and stderr. If the command does not end in time, ends it and its children,
+    and raises TimeoutExpired."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as program:
+        try:
+            return program.communicate(timeout=timeout)
+        except BaseException:
+            os.killpg(program.pid, signal.SIGKILL)
+            raise
+
+
 class Bench:
     def __init__(self, options):
         self.options, self.serial = options, 0
@@ -63,15 +75,14 @@ class Bench:
         command = [*realtime, *command, "--transport", name, "--name", f"forksight-bench-{os.getpid()}-{self.serial}",
                    "--seconds", str(seconds or self.options.seconds), *arguments]
         try:
-            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=timeout,
-                                  check=False)
+            out, err = output_of(command, timeout)
         except subprocess.TimeoutExpired:
             print(f"queues.py: {name} {' '.join(arguments)}: did not end within {timeout} s", file=sys.stderr)
             return None
-        for line in done.stdout.splitlines():
+        for line in out.splitlines():
             if line.startswith("{"):
                 return json.loads(line)
-        why = (done.stderr.strip() or "ended without a figure").splitlines()[-1]
+        why = (err.strip() or "ended without a figure").splitlines()[-1]
         print(f"queues.py: {name} {' '.join(arguments)}: {why}", file=sys.stderr)
         return None
 
