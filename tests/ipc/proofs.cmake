@@ -11,7 +11,7 @@ target_link_libraries(ipc_step_kill_main PRIVATE ipc_invariants forksight_warnin
 add_executable(ipc_step_kill)
 target_link_libraries(ipc_step_kill PRIVATE ipc_step_kill_main ipc_invariants forksight_sanitize)
 add_test(NAME ipc.step_kill COMMAND ipc_step_kill)
-set_tests_properties(ipc.step_kill PROPERTIES TIMEOUT 300 LABELS unit)
+set_tests_properties(ipc.step_kill PROPERTIES TIMEOUT 300 LABELS unit PROCESSORS 4 COST 30)
 # With --every, step_kill kills a process after every instruction.
 add_test(NAME ipc.step_kill.every COMMAND ipc_step_kill --every)
 set_tests_properties(ipc.step_kill.every PROPERTIES TIMEOUT 7200 LABELS stress)
@@ -39,7 +39,7 @@ foreach(mutant IN LISTS mutants)
     add_test(NAME ipc.mutant.${name}
       COMMAND ${FORKSIGHT_PYTHON} -B ${PROJECT_SOURCE_DIR}/tests/support/must_fail.py
         "of a share of" $<TARGET_FILE:ipc_mutant_${name}> --gtest_filter=*Fairness.Eight*)
-    set_tests_properties(ipc.mutant.${name} PROPERTIES TIMEOUT 120 LABELS unit)
+    set_tests_properties(ipc.mutant.${name} PROPERTIES TIMEOUT 120 LABELS unit PROCESSORS 4)
     continue()
   endif()
   if(found_by STREQUAL roles)
@@ -68,19 +68,19 @@ foreach(mutant IN LISTS mutants)
   if(name MATCHES "^recovery_(never_parks|returns_withdrawn|tells_only_of_its_own)$")
     set(label stress)
   endif()
-  set_tests_properties(ipc.mutant.${name} PROPERTIES TIMEOUT 300 LABELS ${label})
+  set_tests_properties(ipc.mutant.${name} PROPERTIES TIMEOUT 300 LABELS ${label} PROCESSORS 4)
 endforeach()
 
 # Tests the state machine of the ring without a segment, on words in the test's own memory.
 add_executable(ipc_ring_tests ring_test.cpp)
 target_link_libraries(ipc_ring_tests PRIVATE ipc_invariants GTest::gtest_main forksight_warnings forksight_sanitize)
-gtest_discover_tests(ipc_ring_tests TEST_PREFIX ipc. NO_PRETTY_VALUES PROPERTIES TIMEOUT 60 LABELS unit)
+gtest_discover_tests(ipc_ring_tests TEST_PREFIX ipc. NO_PRETTY_VALUES PROPERTIES PROCESSORS 2 TIMEOUT 60 LABELS unit)
 
 # Tests which members are taken for alive and which for dead.
 add_executable(ipc_liveness_tests cost_test.cpp member_lock_test.cpp liveness_test.cpp)
 target_link_libraries(ipc_liveness_tests PRIVATE
   ipc_invariants GTest::gtest_main GTest::gmock forksight_warnings forksight_sanitize)
-gtest_discover_tests(ipc_liveness_tests TEST_PREFIX ipc. NO_PRETTY_VALUES PROPERTIES TIMEOUT 60 LABELS unit)
+gtest_discover_tests(ipc_liveness_tests TEST_PREFIX ipc. NO_PRETTY_VALUES PROPERTIES PROCESSORS 2 TIMEOUT 60 LABELS unit)
 
 # Tries every order of the steps of the state machine. The sources are compiled so that the test sees each step.
 add_library(ipc_model_main OBJECT
@@ -95,10 +95,10 @@ target_compile_options(ipc_model_main PUBLIC -O2)
 add_executable(ipc_model_check ${PROJECT_SOURCE_DIR}/ipc/src/ring.cpp ${PROJECT_SOURCE_DIR}/ipc/src/recovery.cpp)
 target_link_libraries(ipc_model_check PRIVATE ipc_model_main)
 add_test(NAME ipc.model_check COMMAND ipc_model_check)
-set_tests_properties(ipc.model_check PROPERTIES TIMEOUT 300 LABELS unit)
+set_tests_properties(ipc.model_check PROPERTIES TIMEOUT 300 LABELS unit PROCESSORS 4 COST 10)
 # Checks the reductions of the exploration. The orders that a reduction leaves out must not lead to other ends.
 add_test(NAME ipc.model_agrees COMMAND ipc_model_check --agree --second)
-set_tests_properties(ipc.model_agrees PROPERTIES TIMEOUT 300 LABELS unit)
+set_tests_properties(ipc.model_agrees PROPERTIES TIMEOUT 300 LABELS unit PROCESSORS 4 COST 10)
 add_test(NAME ipc.model_agrees.all COMMAND ipc_model_check --agree)
 set_tests_properties(ipc.model_agrees.all PROPERTIES TIMEOUT 600 LABELS stress)
 add_test(NAME ipc.model_check.large COMMAND ipc_model_check --large)
@@ -126,21 +126,21 @@ foreach(mutant IN LISTS mutants)
   add_test(NAME ipc.model_mutant.${name}
     COMMAND ${FORKSIGHT_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/expect_red.py $<TARGET_FILE:ipc_model_mutant_${name}> --first
             ${plan})
-  set_tests_properties(ipc.model_mutant.${name} PROPERTIES TIMEOUT 600 LABELS unit)
+  set_tests_properties(ipc.model_mutant.${name} PROPERTIES TIMEOUT 600 LABELS unit PROCESSORS 4)
 endforeach()
 
 # Kills many processes at random instants.
 add_executable(ipc_soak soak.cpp)
 target_link_libraries(ipc_soak PRIVATE ipc_invariants forksight_warnings forksight_sanitize)
 add_test(NAME ipc.soak COMMAND ipc_soak --kills 200)
-set_tests_properties(ipc.soak PROPERTIES TIMEOUT 300 LABELS unit)
+set_tests_properties(ipc.soak PROPERTIES TIMEOUT 300 LABELS unit PROCESSORS 4)
 add_test(NAME ipc.soak.long COMMAND ipc_soak --kills 10000)
 set_tests_properties(ipc.soak.long PROPERTIES TIMEOUT 7200 LABELS stress)
 
 # Tests calls on a segment into which a hostile process has written.
 add_executable(ipc_hostile_tests hostile_test.cpp)
 target_link_libraries(ipc_hostile_tests PRIVATE ipc_invariants GTest::gtest_main forksight_warnings forksight_sanitize)
-gtest_discover_tests(ipc_hostile_tests TEST_PREFIX ipc. NO_PRETTY_VALUES PROPERTIES TIMEOUT 300 LABELS fuzz)
+gtest_discover_tests(ipc_hostile_tests TEST_PREFIX ipc. NO_PRETTY_VALUES PROPERTIES PROCESSORS 4 TIMEOUT 300 LABELS fuzz)
 add_test(NAME ipc.hostile_peer.long COMMAND ${CMAKE_COMMAND} -E env FORKSIGHT_IPC_EXECUTIONS=1000000
   $<TARGET_FILE:ipc_hostile_tests> --gtest_filter=Hostile.WordsWrittenAtRandomWhileOthersWork)
 set_tests_properties(ipc.hostile_peer.long PROPERTIES TIMEOUT 7200 LABELS stress)
@@ -149,14 +149,14 @@ set_tests_properties(ipc.hostile_peer.long PROPERTIES TIMEOUT 7200 LABELS stress
 add_executable(ipc_strangers_tests strangers_test.cpp)
 target_link_libraries(ipc_strangers_tests PRIVATE
   ipc_invariants GTest::gtest_main GTest::gmock forksight_warnings forksight_sanitize)
-gtest_discover_tests(ipc_strangers_tests TEST_PREFIX ipc. NO_PRETTY_VALUES PROPERTIES TIMEOUT 60 LABELS unit)
+gtest_discover_tests(ipc_strangers_tests TEST_PREFIX ipc. NO_PRETTY_VALUES PROPERTIES PROCESSORS 2 TIMEOUT 60 LABELS unit)
 
 # Tests names that users choose. Processes create and attach at the same time, and are killed meanwhile. gc() runs at the
 # same time.
 add_executable(ipc_rendezvous_tests rendezvous_test.cpp)
 target_link_libraries(ipc_rendezvous_tests PRIVATE
   ipc_invariants GTest::gtest_main forksight_warnings forksight_sanitize)
-gtest_discover_tests(ipc_rendezvous_tests TEST_PREFIX ipc. NO_PRETTY_VALUES PROPERTIES TIMEOUT 120 LABELS unit)
+gtest_discover_tests(ipc_rendezvous_tests TEST_PREFIX ipc. NO_PRETTY_VALUES PROPERTIES PROCESSORS 2 TIMEOUT 120 LABELS unit)
 
 # Tests the order of messages. ring.cpp is compiled as for the model checker.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/ipc/src/ring.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
@@ -164,7 +164,7 @@ add_executable(ipc_order_tests order_test.cpp ${PROJECT_SOURCE_DIR}/ipc/src/ring
 target_compile_definitions(ipc_order_tests PRIVATE FORKSIGHT_IPC_MODEL)
 target_include_directories(ipc_order_tests PRIVATE ${PROJECT_SOURCE_DIR}/ipc/src ${PROJECT_SOURCE_DIR}/ipc/include)
 target_link_libraries(ipc_order_tests PRIVATE GTest::gtest_main forksight_warnings)
-gtest_discover_tests(ipc_order_tests TEST_PREFIX ipc. NO_PRETTY_VALUES PROPERTIES TIMEOUT 60 LABELS unit)
+gtest_discover_tests(ipc_order_tests TEST_PREFIX ipc. NO_PRETTY_VALUES PROPERTIES PROCESSORS 2 TIMEOUT 60 LABELS unit)
 
 # Tests the roles of members. Other members act before each access to a shared word.
 add_executable(ipc_roles_tests roles_test.cpp)
@@ -175,7 +175,7 @@ set_target_properties(ipc_roles_tests PROPERTIES UNITY_BUILD OFF)
 target_compile_definitions(ipc_roles_tests PRIVATE FORKSIGHT_IPC_MODEL)
 target_include_directories(ipc_roles_tests PRIVATE ${PROJECT_SOURCE_DIR}/ipc/src ${PROJECT_SOURCE_DIR}/ipc/include)
 target_link_libraries(ipc_roles_tests PRIVATE GTest::gtest_main forksight_warnings)
-gtest_discover_tests(ipc_roles_tests TEST_PREFIX ipc. NO_PRETTY_VALUES PROPERTIES TIMEOUT 60 LABELS unit)
+gtest_discover_tests(ipc_roles_tests TEST_PREFIX ipc. NO_PRETTY_VALUES PROPERTIES PROCESSORS 2 TIMEOUT 60 LABELS unit)
 
 # The fuzzer is for long runs that a person starts: fuzz_segment CORPUS.
 if(FORKSIGHT_BUILD_FUZZERS)
@@ -193,5 +193,5 @@ if(NOT FORKSIGHT_SANITIZE)
   set_target_properties(ipc_fault_tests PROPERTIES UNITY_BUILD OFF)
   target_link_libraries(ipc_fault_tests PRIVATE
     ipc_invariants GTest::gtest_main GTest::gmock forksight_warnings forksight_sanitize)
-  gtest_discover_tests(ipc_fault_tests TEST_PREFIX ipc. NO_PRETTY_VALUES PROPERTIES TIMEOUT 300 LABELS unit)
+  gtest_discover_tests(ipc_fault_tests TEST_PREFIX ipc. NO_PRETTY_VALUES PROPERTIES PROCESSORS 2 TIMEOUT 300 LABELS unit)
 endif()
