@@ -4,7 +4,10 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <memory>
 #include <sstream>
+#include <utility>
+#include <vector>
 
 #include "diagnose/diagnose.hpp"
 #include "render/escapes.hpp"
@@ -27,11 +30,21 @@ std::string render(const test::Sample& sample, bool colour) {
   return limits.empty() ? text : text + "\n" + limits;
 }
 
-class Golden : public testing::TestWithParam<test::Sample> {};
+// The tests share one copy of each sample, because copies of a model take longer than most of the tests.
+using SharedSample = std::shared_ptr<const test::Sample>;
+
+std::vector<SharedSample> shared_samples() {
+  std::vector<SharedSample> shared;
+  for (test::Sample& sample : test::all_samples())
+    shared.push_back(std::make_shared<const test::Sample>(std::move(sample)));
+  return shared;
+}
+
+class Golden : public testing::TestWithParam<SharedSample> {};
 
 TEST_P(Golden, Text) {
-  const std::string path = FORKSIGHT_GOLDEN "/" + GetParam().name + ".txt";
-  const std::string text = render(GetParam(), false);
+  const std::string path = FORKSIGHT_GOLDEN "/" + GetParam()->name + ".txt";
+  const std::string text = render(*GetParam(), false);
   if (std::getenv("FORKSIGHT_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << text;
   std::ostringstream golden;
   golden << std::ifstream(path).rdbuf();
@@ -39,7 +52,7 @@ TEST_P(Golden, Text) {
 }
 
 TEST_P(Golden, OnlyNewlinesControlTheTerminal) {
-  for (const char c : render(GetParam(), false)) {
+  for (const char c : render(*GetParam(), false)) {
     EXPECT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= 0x20) << static_cast<int>(c);
     EXPECT_NE(c, '\x7f');
   }
@@ -47,14 +60,14 @@ TEST_P(Golden, OnlyNewlinesControlTheTerminal) {
 
 // Without the escapes that forksight writes, the coloured text is equal to the plain text.
 TEST_P(Golden, ColourAddsNothingElse) {
-  const std::string coloured = render(GetParam(), true);
+  const std::string coloured = render(*GetParam(), true);
   EXPECT_NE(coloured.find("\x1b["), std::string::npos);
-  EXPECT_EQ(test::without_escapes(coloured), render(GetParam(), false));
+  EXPECT_EQ(test::without_escapes(coloured), render(*GetParam(), false));
 }
 
 TEST_P(Golden, OnlySummariesHaveLongLines) {
-  std::istringstream text(render(GetParam(), false));
-  const auto findings = diagnose(GetParam().model);
+  std::istringstream text(render(*GetParam(), false));
+  const auto findings = diagnose(GetParam()->model);
   std::size_t long_lines = 0;
   for (std::string line; std::getline(text, line);) {
     if (line.size() > 110) ++long_lines;
@@ -63,13 +76,13 @@ TEST_P(Golden, OnlySummariesHaveLongLines) {
   EXPECT_LE(long_lines, findings.size());
 }
 
-std::string name_of(const testing::TestParamInfo<test::Sample>& about) {
-  std::string name = about.param.name;
+std::string name_of(const testing::TestParamInfo<SharedSample>& about) {
+  std::string name = about.param->name;
   for (char& c : name) c = c == '-' ? '_' : c;
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Samples, Golden, testing::ValuesIn(test::all_samples()), name_of);
+INSTANTIATE_TEST_SUITE_P(Samples, Golden, testing::ValuesIn(shared_samples()), name_of);
 
 }  // namespace
 }  // namespace forksight

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "render/escapes.hpp"
@@ -16,12 +18,22 @@ namespace {
 
 constexpr std::size_t kWidths[] = {40, 80, 120, 200};
 
-class Report : public testing::TestWithParam<test::Program> {};
+// The tests share one copy of each program, because copies of a model take longer than most of the tests.
+using SharedProgram = std::shared_ptr<const test::Program>;
+
+std::vector<SharedProgram> shared_programs() {
+  std::vector<SharedProgram> shared;
+  for (test::Program& program : test::all_programs())
+    shared.push_back(std::make_shared<const test::Program>(std::move(program)));
+  return shared;
+}
+
+class Report : public testing::TestWithParam<SharedProgram> {};
 
 TEST_P(Report, NoLineIsWiderThanThePageUnlessItIsOneWord) {
   for (const std::size_t columns : kWidths) {
     for (const bool full : {false, true}) {
-      std::istringstream text(test::render_report(GetParam(), columns, false, full));
+      std::istringstream text(test::render_report(*GetParam(), columns, false, full));
       for (std::string line; std::getline(text, line);) {
         const std::size_t first = line.find_first_not_of(' ');
         const bool is_one_word = first != std::string::npos && line.find(' ', first) == std::string::npos;
@@ -34,8 +46,8 @@ TEST_P(Report, NoLineIsWiderThanThePageUnlessItIsOneWord) {
 
 TEST_P(Report, ColourAddsNothingButEscapes) {
   for (const std::size_t columns : kWidths) {
-    const std::string coloured = test::render_report(GetParam(), columns, true);
-    const std::string plain = test::render_report(GetParam(), columns);
+    const std::string coloured = test::render_report(*GetParam(), columns, true);
+    const std::string plain = test::render_report(*GetParam(), columns);
     const bool is_certain = plain.find("\n1. CERTAIN") != std::string::npos;
     EXPECT_TRUE(is_certain || plain.find("\n1. LIKELY") != std::string::npos);
     EXPECT_NE(coloured.find(is_certain ? "\x1b[1;31m1. CERTAIN" : "\x1b[1;33m1. LIKELY"), std::string::npos);
@@ -45,16 +57,16 @@ TEST_P(Report, ColourAddsNothingButEscapes) {
 
 TEST_P(Report, HasTheLinesOfTheUser) {
   for (const std::size_t columns : kWidths) {
-    const std::string text = test::render_report(GetParam(), columns);
-    for (const std::string& place : GetParam().own_places) {
+    const std::string text = test::render_report(*GetParam(), columns);
+    for (const std::string& place : GetParam()->own_places) {
       EXPECT_NE(text.find(place), std::string::npos) << place << " at " << columns << " columns:\n" << text;
     }
   }
 }
 
 TEST_P(Report, AdvisesInTheWordsOfTheFramework) {
-  const std::string text = test::render_report(GetParam(), 200);
-  EXPECT_NE(text.find(GetParam().remedy, text.find("What to do")), std::string::npos) << text;
+  const std::string text = test::render_report(*GetParam(), 200);
+  EXPECT_NE(text.find(GetParam()->remedy, text.find("What to do")), std::string::npos) << text;
 }
 
 // At each width, the report consists of the same words.
@@ -65,28 +77,28 @@ TEST_P(Report, SaysTheSameAtEachWidth) {
     for (std::string word; stream >> word;) joined += word + " ";
     return joined;
   };
-  const std::string narrow = words(test::render_report(GetParam(), 40));
+  const std::string narrow = words(test::render_report(*GetParam(), 40));
   for (const std::size_t columns : {80UL, 120UL, 200UL, 0UL})
-    EXPECT_EQ(words(test::render_report(GetParam(), columns)), narrow) << columns;
+    EXPECT_EQ(words(test::render_report(*GetParam(), columns)), narrow) << columns;
 }
 
 // The summary is the second line of the finding.
 TEST_P(Report, TheSummaryNamesALineOfTheUser) {
-  std::istringstream text(test::render_report(GetParam(), 0));
+  std::istringstream text(test::render_report(*GetParam(), 0));
   std::string line;
   while (std::getline(text, line) && !line.starts_with("1. ")) {
   }
   ASSERT_TRUE(std::getline(text, line));
-  EXPECT_NE(line.find(GetParam().own_places.front()), std::string::npos) << line;
+  EXPECT_NE(line.find(GetParam()->own_places.front()), std::string::npos) << line;
 }
 
-std::string program_name(const testing::TestParamInfo<test::Program>& about) {
-  std::string name = about.param.name;
+std::string program_name(const testing::TestParamInfo<SharedProgram>& about) {
+  std::string name = about.param->name;
   for (char& c : name) c = c == '-' ? '_' : c;
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Programs, Report, testing::ValuesIn(test::all_programs()), program_name);
+INSTANTIATE_TEST_SUITE_P(Programs, Report, testing::ValuesIn(shared_programs()), program_name);
 
 TEST(Reports, AreOfManyFrameworks) {
   const std::vector<test::Program> programs = test::all_programs();
