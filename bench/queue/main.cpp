@@ -5,7 +5,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -15,23 +14,13 @@
 #include <vector>
 
 #include "crowd.hpp"
+#include "options.hpp"
 #include "transport.hpp"
 
 namespace forksight::bench {
 namespace {
 
 using clock = std::chrono::steady_clock;
-
-struct Options {
-  std::string transport, measure = "round_trip";
-  Shape shape;
-  bool touches = false;
-  int cpu[2] = {-1, -1};
-  double seconds = 0.3;
-  unsigned producers = 0, consumers = 0;
-  std::string victim;
-  unsigned seed = 1;
-};
 
 void pin(int cpu) {
   if (cpu < 0) return;
@@ -171,65 +160,6 @@ int measure_pair(const Options& options) {
   waitpid(child, nullptr, 0);
   std::printf("{\"value\": %.9g}\n", value);
   return 0;
-}
-
-void list() {
-  std::printf("[");
-  for (const Kind& kind : kinds()) {
-    std::printf("%s{\"name\": \"%s\", \"copies\": %s, \"spins\": %s, \"takes_many\": %s}",
-                &kind == kinds().data() ? "" : ", ", std::string(kind.name).c_str(), kind.copies ? "true" : "false",
-                kind.spins ? "true" : "false", kind.takes_many ? "true" : "false");
-  }
-  std::printf("]\n");
-}
-
-// Ends the program with an error message if the command line is invalid.
-Options parse(int argc, char** argv) {
-  Options made;
-  CLI::App app{"Measures one figure of one transport, and prints it as a JSON object", "bench_queue"};
-  bool lists = false;
-  std::string spin_us = "0";
-  std::vector<std::string> names;
-  for (const Kind& kind : kinds()) names.emplace_back(kind.name);
-  app.add_flag("--list", lists, "Print the transports of this build as JSON, and end");
-  app.add_option("--transport", made.transport, "The transport")->check(CLI::IsMember(names));
-  app.add_option("--measure", made.measure, "What to measure")
-      ->check(CLI::IsMember({"round_trip", "stream", "crowd"}))
-      ->capture_default_str();
-  app.add_option("--name", made.shape.name, "A name, for transports that need one")->capture_default_str();
-  app.add_option("--bytes", made.shape.bytes, "Size of a message in bytes")
-      ->check(CLI::Range(sizeof(std::uint64_t), std::size_t{1} << 40))
-      ->capture_default_str();
-  app.add_option("--depth", made.shape.depth, "How many messages may be on the way")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--spin-us", spin_us, "Microseconds before a waiter sleeps, or `ever`")
-      ->check(CLI::IsMember({"ever"}) | CLI::Range(0u, kSpinsForEver - 1))
-      ->capture_default_str();
-  app.add_option("--idle", made.shape.idle, "Idle participants of forksight's queue")->capture_default_str();
-  app.add_option("--slots", made.shape.slots, "Slots of forksight's queue; 0: as many as --depth")
-      ->capture_default_str();
-  app.add_option("--redeliver", made.shape.redelivers, "1: forksight's queue delivers a dead consumer's message again");
-  app.add_option("--touch", made.touches, "1: write and read each byte");
-  app.add_option("--cpu-first", made.cpu[0], "CPU of the first process")->check(CLI::NonNegativeNumber);
-  app.add_option("--cpu-second", made.cpu[1], "CPU of the second process")->check(CLI::NonNegativeNumber);
-  app.add_option("--seconds", made.seconds, "How long to measure")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--producers", made.producers, "Processes that send, for `crowd`");
-  app.add_option("--consumers", made.consumers, "Processes that receive, for `crowd`");
-  app.add_option("--kill", made.victim, "Which process `crowd` kills")->check(CLI::IsMember({"producer", "consumer"}));
-  app.add_option("--seed", made.seed, "Seed of the instant at which `crowd` kills");
-  try {
-    app.parse(argc, argv);
-    if (!lists && made.transport.empty()) throw CLI::RequiredError("--transport");
-  } catch (const CLI::ParseError& error) {
-    std::exit(app.exit(error) == 0 ? 0 : 2);
-  }
-  if (lists) {
-    list();
-    std::exit(0);
-  }
-  made.shape.spin_us = spin_us == "ever" ? kSpinsForEver : static_cast<unsigned>(std::stoul(spin_us));
-  return made;
 }
 
 }  // namespace
