@@ -11,7 +11,7 @@ target_link_libraries(ipc_step_kill_main PRIVATE ipc_invariants forksight_warnin
 add_executable(ipc_step_kill)
 target_link_libraries(ipc_step_kill PRIVATE ipc_step_kill_main ipc_invariants forksight_sanitize)
 add_test(NAME ipc.step_kill COMMAND ipc_step_kill)
-set_tests_properties(ipc.step_kill PROPERTIES TIMEOUT 300 LABELS unit PROCESSORS 4 COST 30)
+set_tests_properties(ipc.step_kill PROPERTIES TIMEOUT 300 LABELS unit PROCESSORS 3 COST 30)
 # With --every, step_kill kills a process after every instruction.
 add_test(NAME ipc.step_kill.every COMMAND ipc_step_kill --every)
 set_tests_properties(ipc.step_kill.every PROPERTIES TIMEOUT 7200 LABELS stress)
@@ -63,7 +63,7 @@ foreach(mutant IN LISTS mutants)
     add_test(NAME ipc.mutant.${name}
       COMMAND ${FORKSIGHT_PYTHON} -B ${PROJECT_SOURCE_DIR}/tests/support/must_fail.py
         "of a share of" $<TARGET_FILE:ipc_mutant_${name}> --gtest_filter=*Fairness.Eight*)
-    set_tests_properties(ipc.mutant.${name} PROPERTIES TIMEOUT 120 LABELS unit PROCESSORS 4)
+    set_tests_properties(ipc.mutant.${name} PROPERTIES TIMEOUT 120 LABELS unit PROCESSORS 3 COST 3)
     continue()
   endif()
   if(found_by STREQUAL roles)
@@ -91,7 +91,7 @@ foreach(mutant IN LISTS mutants)
   if(name MATCHES "^recovery_(never_parks|returns_withdrawn|tells_only_of_its_own)$")
     set(label stress)
   endif()
-  set_tests_properties(ipc.mutant.${name} PROPERTIES TIMEOUT 300 LABELS ${label} PROCESSORS 4)
+  set_tests_properties(ipc.mutant.${name} PROPERTIES TIMEOUT 300 LABELS ${label} PROCESSORS 3 COST 3)
 endforeach()
 
 # Tests the state machine of the ring without a segment, on words in the test's own memory.
@@ -122,10 +122,10 @@ endforeach()
 add_executable(ipc_model_check)
 target_link_libraries(ipc_model_check PRIVATE ipc_model_main ipc_model_ring ipc_model_recovery)
 add_test(NAME ipc.model_check COMMAND ipc_model_check)
-set_tests_properties(ipc.model_check PROPERTIES TIMEOUT 300 LABELS unit PROCESSORS 4 COST 10)
+set_tests_properties(ipc.model_check PROPERTIES TIMEOUT 300 LABELS unit PROCESSORS 3 COST 10)
 # Checks the reductions of the exploration. The orders that a reduction leaves out must not lead to other ends.
 add_test(NAME ipc.model_agrees COMMAND ipc_model_check --agree --second)
-set_tests_properties(ipc.model_agrees PROPERTIES TIMEOUT 300 LABELS unit PROCESSORS 4 COST 10)
+set_tests_properties(ipc.model_agrees PROPERTIES TIMEOUT 300 LABELS unit PROCESSORS 3 COST 10)
 add_test(NAME ipc.model_agrees.all COMMAND ipc_model_check --agree)
 set_tests_properties(ipc.model_agrees.all PROPERTIES TIMEOUT 600 LABELS stress)
 add_test(NAME ipc.model_check.large COMMAND ipc_model_check --large)
@@ -153,21 +153,21 @@ foreach(mutant IN LISTS mutants)
   add_test(NAME ipc.model_mutant.${name}
     COMMAND ${FORKSIGHT_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/expect_red.py $<TARGET_FILE:ipc_model_mutant_${name}> --first
             ${plan})
-  set_tests_properties(ipc.model_mutant.${name} PROPERTIES TIMEOUT 600 LABELS unit PROCESSORS 4)
+  set_tests_properties(ipc.model_mutant.${name} PROPERTIES TIMEOUT 600 LABELS unit PROCESSORS 3 COST 3)
 endforeach()
 
 # Kills many processes at random instants.
 add_executable(ipc_soak soak.cpp)
 target_link_libraries(ipc_soak PRIVATE ipc_invariants forksight_warnings forksight_sanitize)
 add_test(NAME ipc.soak COMMAND ipc_soak --kills 200)
-set_tests_properties(ipc.soak PROPERTIES TIMEOUT 300 LABELS unit PROCESSORS 4)
+set_tests_properties(ipc.soak PROPERTIES TIMEOUT 300 LABELS unit PROCESSORS 3 COST 3)
 add_test(NAME ipc.soak.long COMMAND ipc_soak --kills 10000)
 set_tests_properties(ipc.soak.long PROPERTIES TIMEOUT 7200 LABELS stress)
 
 # Tests calls on a segment into which a hostile process has written.
 add_executable(ipc_hostile_tests hostile_test.cpp)
 target_link_libraries(ipc_hostile_tests PRIVATE ipc_invariants GTest::gtest_main forksight_warnings forksight_sanitize)
-gtest_discover_tests(ipc_hostile_tests TEST_PREFIX ipc. NO_PRETTY_VALUES PROPERTIES PROCESSORS 4 TIMEOUT 300 LABELS fuzz)
+gtest_discover_tests(ipc_hostile_tests TEST_PREFIX ipc. NO_PRETTY_VALUES PROPERTIES PROCESSORS 3 COST 3 TIMEOUT 300 LABELS fuzz)
 add_test(NAME ipc.hostile_peer.long COMMAND ${CMAKE_COMMAND} -E env FORKSIGHT_IPC_EXECUTIONS=1000000
   $<TARGET_FILE:ipc_hostile_tests> --gtest_filter=Hostile.WordsWrittenAtRandomWhileOthersWork)
 set_tests_properties(ipc.hostile_peer.long PROPERTIES TIMEOUT 7200 LABELS stress)
