@@ -142,7 +142,9 @@ Reply give_links(const std::string& folder, std::int32_t first) {
   Reply reply;
   const proc::LinkReader reader(folder);
   for (auto fd = std::ranges::lower_bound(listed.numbers, first); fd != listed.numbers.end(); ++fd) {
-    const auto text = reader.read(*fd);
+    bool is_refused = false;
+    const auto text = reader.read(*fd, is_refused);
+    if (is_refused) return refuse(EACCES);
     if (!text) continue;
     if (!add_line(reply, fmt::format("{} {}", *fd, *text))) return reply;
   }

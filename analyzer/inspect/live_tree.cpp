@@ -71,7 +71,7 @@ std::vector<ProcessKey> find_hidden_in_session(std::int32_t pid) {
   const pid_t session = ::getsid(pid);
   for (const std::int32_t other : proc::list_numbers("/proc").numbers) {
     if (other == pid || ::getsid(other) != session || proc::is_own_process(other) || proc::has_ended(other)) continue;
-    const proc::ReadOutcome outcome = proc::try_folder(proc::proc_path(proc::find_living_thread(other), "fd"));
+    const proc::ReadOutcome outcome = proc::try_links(proc::proc_path(proc::find_living_thread(other), "fd"));
     const auto stat = proc::read_stat(other);
     if (outcome == proc::ReadOutcome::kRefused && stat) found.push_back({other, stat->start_ticks});
   }

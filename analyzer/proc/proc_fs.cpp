@@ -110,7 +110,9 @@ std::optional<std::string> read_link(const std::string& path) {
     if (reply.error == 0) return std::move(reply.bytes);
     errno = reply.error;
   }
-  if (length < 0) note_failure(path, errno);
+  const int error = errno;
+  if (length < 0) note_failure(path, error);
+  errno = error;
   if (length < 0 || static_cast<std::size_t>(length) >= buffer.size()) return std::nullopt;
   return std::string(buffer.data(), static_cast<std::size_t>(length));
 }
@@ -118,7 +120,7 @@ std::optional<std::string> read_link(const std::string& path) {
 LinkReader::LinkReader(std::string folder)
     : folder_(std::move(folder)), opened_(::open(folder_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)) {}
 
-std::optional<std::string> LinkReader::read(std::int32_t number) const {
+std::optional<std::string> LinkReader::read(std::int32_t number, bool& is_refused) const {
   std::array<char, 4096> buffer;
   if (opened_) {
     const std::string name = std::to_string(number);
@@ -127,7 +129,10 @@ std::optional<std::string> LinkReader::read(std::int32_t number) const {
       return std::string(buffer.data(), static_cast<std::size_t>(length));
     if (length < 0 && errno == ENOENT) return std::nullopt;
   }
-  return read_link(fmt::format("{}/{}", folder_, number));
+  errno = 0;
+  auto text = read_link(fmt::format("{}/{}", folder_, number));
+  if (!text && (errno == EACCES || errno == EPERM)) is_refused = true;
+  return text;
 }
 
 namespace {
@@ -224,11 +229,14 @@ ListedLinks read_links_itself(const std::string& folder, const std::function<boo
   ListedLinks links{listed.outcome, false, {}};
   if (listed.numbers.empty()) return links;
   const LinkReader reader(folder);
-  for (std::size_t at = 0; at < listed.numbers.size(); ++at) {
+  bool is_refused = false;
+  for (std::size_t at = 0; at < listed.numbers.size() && !is_refused; ++at) {
     links.is_cut = at % kAtATime == kAtATime - 1 && !goes_on();
     if (links.is_cut) break;
-    if (auto text = reader.read(listed.numbers[at])) links.links.push_back({listed.numbers[at], std::move(*text)});
+    if (auto text = reader.read(listed.numbers[at], is_refused))
+      links.links.push_back({listed.numbers[at], std::move(*text)});
   }
+  if (is_refused) links.outcome = ReadOutcome::kRefused;
   return links;
 }
 
@@ -347,11 +355,18 @@ ListedNumbers list_numbers(const std::string& folder) {
   return listed;
 }
 
-ReadOutcome try_folder(const std::string& folder) {
+ReadOutcome try_links(const std::string& folder) {
   DIR* const directory = files::open_folder(folder, files::Wish::kEntry);
   if (directory == nullptr) return outcome_of(folder, errno);
+  bool is_refused = false;
+  const LinkReader reader(folder);
+  while (const dirent* const entry = ::readdir(directory)) {
+    const auto number = parse_decimal(entry->d_name);
+    if (!number || *number < 0 || *number > std::numeric_limits<std::int32_t>::max()) continue;
+    if (reader.read(static_cast<std::int32_t>(*number), is_refused) || is_refused) break;
+  }
   ::closedir(directory);
-  return ReadOutcome::kOk;
+  return is_refused ? ReadOutcome::kRefused : ReadOutcome::kOk;
 }
 
 std::string find_resource_failure() {

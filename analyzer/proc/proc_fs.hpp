@@ -39,7 +39,9 @@ std::optional<std::string> read_link(const std::string& path);
 class LinkReader {
  public:
   explicit LinkReader(std::string folder);
-  std::optional<std::string> read(std::int32_t number) const;
+  // Sets `is_refused` to true if the kernel refuses to show where the link leads. A user may list the descriptors of a
+  // process of the same user that has more rights, but may not read the links.
+  std::optional<std::string> read(std::int32_t number, bool& is_refused) const;
 
  private:
   std::string folder_;
@@ -52,14 +54,16 @@ struct ListedNumbers {
 };
 // Lists the entries of a directory whose names are numbers: processes, threads, descriptors.
 ListedNumbers list_numbers(const std::string& folder);
-// Opens a folder without listing it. A folder of descriptors may have a million entries.
-ReadOutcome try_folder(const std::string& folder);
+// Finds out whether the links of a folder like /proc/PID/fd can be read. Reads one link at most, because a folder of
+// descriptors may have a million entries.
+ReadOutcome try_links(const std::string& folder);
 
 struct Link {
   std::int32_t number = 0;
   std::string text;
 };
 struct ListedLinks {
+  // kRefused also if the folder can be listed, but the kernel refuses to show where a link leads.
   ReadOutcome outcome = ReadOutcome::kGone;
   bool is_cut = false;      // links are missing, because goes_on() of read_links() returned false
   std::vector<Link> links;  // in ascending order of their numbers, without those that cannot be read

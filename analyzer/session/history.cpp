@@ -174,7 +174,12 @@ void RunHistory::add_look(const proc::ProcessKey& key, collect::LoggedProcess& r
     if (seen == look->second.waits.end()) continue;  // the thread waits for something else now
     const bool is_stuck = wait.is_stuck;
     const bool may_be_cancelled = wait.may_be_cancelled || seen->may_be_cancelled;
+    // On a busy machine the examination may have proved less than the supervisor. Then the proof still counts.
+    const bool has_proved = wait.wakers_known && !seen->wakers_known;
+    std::vector<model::Waker> wakers = has_proved ? std::move(wait.wakers) : seen->wakers;
     wait = *seen;
+    wait.wakers = std::move(wakers);
+    wait.wakers_known = wait.wakers_known || has_proved;
     wait.is_stuck = is_stuck;
     wait.may_be_cancelled = may_be_cancelled;
   }
@@ -210,7 +215,8 @@ void RunHistory::add_limit(const std::string& sentence) {
 
 collect::RunLog RunHistory::log(const watch::Supervisor& supervisor) const {
   collect::RunLog log = base_;
-  for (std::string& limit : supervisor.limits([](std::int32_t) { return true; })) log.limits.push_back(std::move(limit));
+  for (std::string& limit : supervisor.limits([](std::int32_t) { return true; }))
+    log.limits.push_back(std::move(limit));
   log.ends = ended_.ends();
   for (const auto& [key, row] : kept_) add_look(key, log.processes.emplace_back(row));
   for (const auto& [pid, member] : supervisor.tree().living()) {

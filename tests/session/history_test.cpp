@@ -97,19 +97,21 @@ model::Wait wait_of(std::int32_t tid, model::WaitKind kind) {
 
 // Returns the wait that run.json contains about a thread. The thread waited as in `sampled` when the process was found
 // stuck, and as in `seen` when it was examined later.
-model::Wait join_looks(model::Liveness liveness, model::WaitKind sampled, model::WaitKind seen) {
+model::Wait join_looks(model::Liveness liveness, model::Wait sampled, model::Wait seen) {
   const WatchedSleeper sleeper;
   const auto& [child, key, supervisor] = sleeper;
   RunHistory history({"sleeper"});
   auto stuck = verdict_of(key);
   stuck[key].liveness = liveness;
-  stuck[key].waits = {wait_of(key.pid, sampled)};
+  sampled.tid = key.pid;
+  seen.tid = key.pid;
+  stuck[key].waits = {sampled};
   history.note(supervisor, stuck, Clock::now());
   model::Model look;
   look.processes.emplace_back();
   look.processes[0].pid = key.pid;
   look.processes[0].start_ticks = key.start_ticks;
-  look.processes[0].waits = {wait_of(key.pid, seen)};
+  look.processes[0].waits = {seen};
   look.processes[0].waits[0].stack.frames.resize(7);
   history.note_look(look);
   for (const collect::LoggedProcess& row : history.log(supervisor).processes) {
@@ -117,6 +119,34 @@ model::Wait join_looks(model::Liveness liveness, model::WaitKind sampled, model:
   }
   ADD_FAILURE() << "no row";
   return {};
+}
+
+model::Wait join_looks(model::Liveness liveness, model::WaitKind sampled, model::WaitKind seen) {
+  return join_looks(liveness, wait_of(0, sampled), wait_of(0, seen));
+}
+
+// On a busy machine, the examination may not prove again what the supervisor has proved.
+TEST(RunHistory, KeepsTheProvenWakersIfTheExaminationProvedNone) {
+  model::Wait proven = wait_of(0, model::WaitKind::kPipeRead);
+  proven.wakers = {model::Waker{1234, 0, 5, "pipe"}};
+  proven.wakers_known = true;
+  const model::Wait seen = wait_of(0, model::WaitKind::kPipeRead);
+  const model::Wait kept = join_looks(model::Liveness::kDead, proven, seen);
+  EXPECT_TRUE(kept.wakers_known);
+  ASSERT_EQ(kept.wakers.size(), 1U);
+  EXPECT_EQ(kept.wakers[0].pid, 1234);
+  EXPECT_EQ(kept.stack.frames.size(), 7U);
+}
+
+TEST(RunHistory, TakesTheWakersOfTheExaminationIfItProvedThem) {
+  model::Wait proven = wait_of(0, model::WaitKind::kPipeRead);
+  proven.wakers = {model::Waker{1234, 0, 5, "pipe"}};
+  proven.wakers_known = true;
+  model::Wait seen = proven;
+  seen.wakers = {model::Waker{4321, 0, 6, "pipe"}};
+  const model::Wait kept = join_looks(model::Liveness::kDead, proven, seen);
+  ASSERT_EQ(kept.wakers.size(), 1U);
+  EXPECT_EQ(kept.wakers[0].pid, 4321);
 }
 
 // A sample may find a spinning thread running, ready to run, or stopped by a process that examines it.
