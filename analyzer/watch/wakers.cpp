@@ -81,6 +81,11 @@ std::set<std::int32_t> list_living(const Tree& tree) {
   return pids;
 }
 
+bool has_conflict(std::string_view fdinfo, const proc::LockRequest& request) {
+  const std::vector<proc::FileLock> held = proc::parse_held_locks(fdinfo);
+  return std::ranges::any_of(held, [&](const proc::FileLock& one) { return proc::conflicts_with(one, request); });
+}
+
 bool covers(const proc::FileLock& held, const proc::LockRequest& request) {
   return held.writes && held.start <= request.start && request.end <= held.end;
 }
@@ -446,6 +451,35 @@ const std::vector<proc::FileLock>& WakerFinder::file_locks() {
   return *file_locks_;
 }
 
+bool WakerFinder::add_lock_holders(const std::string& path, const proc::LockRequest& request, const char* via,
+                                   WaitFacts& facts) {
+  bool has_any = false;
+  for (const proc::Holder& holder : holders_[path]) {
+    const proc::ReadText text = proc::read_file(proc::proc_path(holder.tid, fmt::format("fdinfo/{}", holder.fd)));
+    // If the descriptor was closed meanwhile, its process ran, and may have the file open under another number.
+    if (text && !has_conflict(text.text, request)) continue;
+    has_any = true;
+    facts.wakers.push_back({holder.pid, via, 0, holder.fd});
+  }
+  return has_any;
+}
+
+// All processes that have one open file see it under the same path. So the path of the process that took the lock leads
+// to all processes that can release the lock.
+std::optional<std::string> WakerFinder::find_other_path(const proc::FileLock& lock, const proc::LockRequest& request) {
+  constexpr std::size_t kMost = 256;  // descriptors that are examined
+  if (lock.pid <= 0) return std::nullopt;
+  std::vector<proc::Descriptor> files =
+      tables_.find(lock.pid, [](std::string_view text) { return text.starts_with('/'); });
+  if (files.size() > kMost) files.resize(kMost);
+  for (const proc::Descriptor& file : files) {
+    const proc::ReadText text = proc::read_file(proc::proc_path(file.tid, fmt::format("fdinfo/{}", file.fd)));
+    if (has_conflict(text.text, request))
+      return proc::read_link(proc::proc_path(file.tid, fmt::format("fd/{}", file.fd)));
+  }
+  return std::nullopt;
+}
+
 Answer WakerFinder::find_lock_holders(std::int32_t pid, const proc::ThreadSample& thread, WaitFacts& facts) {
   const auto request = read_request(thread, proc::classify(thread).fd, facts.object);
   if (!request) return Answer::kUnknown;
@@ -466,19 +500,12 @@ Answer WakerFinder::find_lock_holders(std::int32_t pid, const proc::ThreadSample
       if (lock.pid != pid || is_of_open_file(thread)) facts.wakers.push_back({lock.pid, "fcntl"});
       continue;
     }
-    bool has_any = false;
-    for (const proc::Holder& holder : holders_[facts.object]) {
-      const proc::ReadText text = proc::read_file(proc::proc_path(holder.tid, fmt::format("fdinfo/{}", holder.fd)));
-      const auto held = proc::parse_held_locks(text.text);
-      const bool conflicts =
-          std::ranges::any_of(held, [&](const proc::FileLock& one) { return proc::conflicts_with(one, *request); });
-      // If the descriptor was closed meanwhile, its process ran, and may have the file open under another number.
-      if (text && !conflicts) continue;
-      has_any = true;
-      const char* const via = lock.family == proc::LockFamily::kFlock ? "flock" : "fcntl";
-      facts.wakers.push_back({holder.pid, via, 0, holder.fd});
-    }
-    if (!has_any) return Answer::kUnknown;
+    const char* const via = lock.family == proc::LockFamily::kFlock ? "flock" : "fcntl";
+    if (add_lock_holders(facts.object, *request, via, facts)) continue;
+    const auto other = find_other_path(lock, *request);
+    if (!other) return Answer::kUnknown;
+    if (!has_scanned(*other)) return Answer::kNeedsScan;
+    if (!add_lock_holders(*other, *request, via, facts)) return Answer::kUnknown;
   }
   const Answer answer = known_if_any(facts);
   if (answer == Answer::kKnown) add_receivers(facts);

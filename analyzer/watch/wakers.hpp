@@ -111,6 +111,12 @@ class WakerFinder {
   // Counts the wakers of a wait, if they are many. Returns `answer`, or kUnknown without wakers if they are too many.
   Answer within_limit(Answer answer, WaitFacts& facts);
   Answer find_lock_holders(std::int32_t pid, const proc::ThreadSample& thread, WaitFacts& facts);
+  // Adds the processes that have the file open under this path and hold a lock on it that prevents the requested one.
+  // False if there is none.
+  bool add_lock_holders(const std::string& path, const proc::LockRequest& request, const char* via, WaitFacts& facts);
+  // Returns the path under which the process that took the lock has the file open. This path differs from the waiter's
+  // path if the file has two hard links, or if a folder is mounted twice.
+  std::optional<std::string> find_other_path(const proc::FileLock& lock, const proc::LockRequest& request);
   // True if a socket of the tree has descriptors in its queue. The answer is kept for one look.
   bool has_descriptors_on_their_way(const Tree& tree);
   // Finds the processes that have a descriptor for the shared memory, and so could map it.

@@ -255,6 +255,34 @@ static void idle(void) {
 static void flock_victim(void) { flock_after(hang); }
 static void flock_healthy(void) { flock_after(idle); }
 
+/* The child opens the file by a second hard link, takes the lock, and starts a child, which has the same open file.
+   Then it calls `taker`, and its child calls `heir`. */
+static void flock_by_link(void (*taker)(void), void (*heir)(void)) {
+  char path[] = "/tmp/forksight-fixture-XXXXXX";
+  char other[sizeof path + 5];
+  char byte;
+  int ready[2];
+  const int file = mkstemp(path);
+  snprintf(other, sizeof other, "%s-link", path);
+  if (file < 0 || pipe(ready) != 0 || link(path, other) != 0) _exit(99);
+  if (fork() == 0) {
+    const int own = open(other, O_RDWR);
+    close(file);
+    if (flock(own, LOCK_EX) != 0) _exit(97);
+    if (heir != NULL && fork() == 0) heir();
+    if (write(ready[1], "", 1) != 1) _exit(96);
+    taker();
+  }
+  if (read(ready[0], &byte, 1) != 1) _exit(98);
+  unlink(path);
+  unlink(other);
+  say_ready();
+  flock(file, LOCK_EX);
+}
+static void flock_link_victim(void) { flock_by_link(hang, NULL); }
+static void flock_link_healthy(void) { flock_by_link(idle, NULL); }
+static void flock_link_heir(void) { flock_by_link(hang, idle); }
+
 static void fcntl_victim(void) {
   char path[] = "/tmp/forksight-fixture-XXXXXX";
   char byte;
@@ -300,6 +328,9 @@ const struct mode kernel_modes[] = {
     {"select-victim", select_victim},
     {"flock-victim", flock_victim},
     {"flock-healthy", flock_healthy},
+    {"flock-link-victim", flock_link_victim},
+    {"flock-link-healthy", flock_link_healthy},
+    {"flock-link-heir", flock_link_heir},
     {"fcntl-victim", fcntl_victim},
     {"vfork-victim", vfork_victim},
     {NULL, NULL},

@@ -164,7 +164,7 @@ INSTANTIATE_TEST_SUITE_P(Supervisor, Silent,
                          testing::Values("timed", "shared-healthy", "vm-sibling", "vm-owner", "vm-owner-of-thread",
                                          "userfault", "reader-of-timed", "parent-adopting", "idle-epoll", "idle-sleep",
                                          "idle-accept", "pipe-healthy", "socket-healthy", "tcp-healthy",
-                                         "eventfd-healthy", "flock-healthy"),
+                                         "eventfd-healthy", "flock-healthy", "flock-link-healthy"),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::replace(name.begin(), name.end(), '-', '_');
@@ -194,13 +194,22 @@ INSTANTIATE_TEST_SUITE_P(Supervisor, Victims,
                                          std::pair("tcp-victim", "socket"), std::pair("poll-victim", "pipe"),
                                          std::pair("epoll-victim", "pipe"), std::pair("select-victim", "pipe"),
                                          std::pair("flock-victim", "flock"), std::pair("fcntl-victim", "fcntl"),
-                                         std::pair("vfork-victim", "vfork"),
+                                         std::pair("flock-link-victim", "flock"), std::pair("vfork-victim", "vfork"),
                                          std::pair("shared-victim", "shared memory")),
                          [](const auto& test) {
                            std::string name = test.param.first;
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
+
+// The process that took the lock hangs, but its child has the same open file, and could release the lock.
+TEST(Supervisor, AChildOfTheProcessThatTookAFileLockMayReleaseIt) {
+  Watch watch("flock-link-heir");
+  ASSERT_TRUE(watch.ready());
+  ASSERT_TRUE(watch.wait_stuck(1));
+  EXPECT_EQ(watch.stuck_at_most(), 1U);
+  EXPECT_EQ(watch.verdict_of(watch.pid()), nullptr);
+}
 
 // Only the dead process and the victim have the eventfd. But if the machine has memory control groups of version 1, the
 // kernel may write to the eventfd, too.
