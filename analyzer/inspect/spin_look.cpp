@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -62,7 +63,8 @@ struct Seen {
 std::uint64_t read_runtime_ns(std::int32_t pid, std::int32_t tid) {
   constexpr std::uint64_t kTick_ns = 10'000'000;  // USER_HZ is 100
   const std::string text = proc::read_file(proc::task_path(pid, tid, "schedstat")).text;
-  if (const auto ran = proc::parse_decimal(text.substr(0, text.find(' '))); ran && *ran > 0)
+  const std::string_view all = text;
+  if (const auto ran = proc::parse_decimal(all.substr(0, all.find(' '))); ran && *ran > 0)
     return static_cast<std::uint64_t>(*ran);
   const auto stat = proc::parse_stat(proc::read_file(proc::task_path(pid, tid, "stat")).text);
   return stat ? stat->cpu_ticks * kTick_ns : 0;

@@ -25,7 +25,8 @@ std::string render_annotations(const std::vector<Finding>& findings, const Sourc
 // Returns a workflow command for an error without a place.
 std::string render_annotation(std::string_view sentence);
 
-// GitHub drops the summaries of a step if all of them together are longer than 1024 KiB.
+// GitHub drops the summaries of a step if all of them together are longer than 1024 KiB. So one summary of forksight
+// has a quarter of that at most.
 inline constexpr std::size_t kMostSummary = std::size_t{256} * 1024;
 
 // Returns a section for a step summary, in Markdown. `text` is shown as code. If `text` is longer than kMostSummary, it

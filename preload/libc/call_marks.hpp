@@ -1,5 +1,6 @@
-// Marks of libc calls in a slot: a stack of the calls that a thread is inside of. A mark is made by stores in the order
-// depth, site, call. So an entry whose call is 0 is not complete, and is skipped.
+// Each thread has a slot (record/slots.hpp), with a stack of marks. A mark stands for a libc call that the thread is
+// inside of. A mark is made by stores in the order depth, site, call. So a mark whose call is 0 is not complete, and is
+// skipped.
 #pragma once
 
 #include "libc/libc_calls.hpp"
@@ -19,8 +20,9 @@ inline void drop_calls(Slot& slot, std::uint32_t from) {
 inline std::uint32_t push_call(Slot& slot, LibcCall call, Frame frame) {
   std::uint32_t depth = slot.call_depth;
   const auto sp = reinterpret_cast<std::uint64_t>(frame.address + 2);
-  // Removes the marks of calls that a longjmp has left. The frame of such a call's hook was where the frame of this
-  // hook is now, or at a lower address. So that frame no longer exists.
+  // Removes the marks of calls that a longjmp has left. The frame of a call that still runs is at a higher address than
+  // the frame of the hook that runs now. So a mark whose frame is not at a higher address belongs to a call that was
+  // left.
   while (depth > 0 && depth <= kMaxCalls && slot.calls[depth - 1].call != 0 && slot.calls[depth - 1].site.sp <= sp) {
     slot.calls[--depth].call = 0;
   }
@@ -34,17 +36,17 @@ inline std::uint32_t push_call(Slot& slot, LibcCall call, Frame frame) {
   return depth;
 }
 
-// The locks that this function may take: a set of LibcLock.
+// Returns the locks that this libc function may take: a set of LibcLock.
 std::uint64_t locks_of(LibcCall call);
-// The kLibcCall record of this function, written now if needed.
+// Returns the reference of the kLibcCall record about this libc function. Writes the record if the trace lacks it.
 std::uint64_t ensure_call_record(LibcCall call);
 
 // A libc call that was in flight at a fork. In the child, its locks may stay locked for ever.
 struct LostCall {
-  std::uint64_t record;  // ref of the kInFlight; 0: free
+  std::uint64_t record;  // reference of the kInFlight record; 0: this entry is free
   std::uint64_t fork;
   std::uint64_t locks;    // the locks of the call that may still be locked
-  std::uint32_t touches;  // touches written so far
+  std::uint32_t touches;  // how many kTouch records about these locks were written so far
   // 1 + the index of the mark, if the forking thread itself made the call; 0: another thread made it
   std::uint32_t own_index;
   bool cured;  // the fork waited until the call had ended (--cure=quiesce-libc)
@@ -57,7 +59,8 @@ void remember_lost(const LostCall& lost);
 bool gate_is_closed();
 // Waits, for a bounded time, until the gate is open. The call's mark is removed meanwhile.
 void wait_at_gate(Slot& slot, LibcCall call, Frame frame);
-// Called in a child. Puts the calls for which the fork waited into the list of lost calls, with `cured` set.
+// Called in a child. The fork waited for some calls. This function adds these calls to the list of lost calls, and sets
+// their `cured`.
 void take_gate_waits_in_child(Slot* forking);
 
 }  // namespace forksight

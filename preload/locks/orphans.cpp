@@ -137,11 +137,11 @@ bool collect_from(Slot& holder, std::uint64_t fork, std::int32_t tid_at_fork, bo
     if (!confirms(lock_kind(entry.lock), memory, lock, tid_at_fork)) continue;
     const std::uint64_t stack = record_held_stack(entry.site, holder, is_forking);
     const std::uint64_t held = append_held(fork, entry.lock, memory, bytes, holder, stack);
-    // After a fork by the bare system call, libc in the child still uses the id that this thread had in the parent. The
-    // lock records the same id, so the child can unlock it.
+    // A fork by the bare system call does not change the thread id that libc uses in the child. The lock records this
+    // id, so the child can unlock the lock. Only a new id prevents that.
     const bool is_renamed = lock_tid() != tid_at_fork;
     if (is_forking && !(is_renamed && breaks_for_holder(lock_kind(entry.lock), memory))) continue;
-    // If the lock was an orphan of an earlier fork, it is not one any more, because the forking thread could take it.
+    // The forking thread has taken the lock. So the lock is no longer an orphan of an earlier fork.
     if (is_forking) forget_orphan(lock, lock_kind(entry.lock));
     Orphan* const orphan = remember(entry.lock, held, fork, tid_at_fork, memory);
     if (orphan == nullptr) continue;

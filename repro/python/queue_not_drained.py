@@ -11,7 +11,7 @@ import multiprocessing
 import signal
 import sys
 
-# SIGINT gets its default action. Python's own handler could end the wait.
+# SIGINT gets its default action. Python's own handler could end the wait by an exception. Then the hang is not proven.
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 context = multiprocessing.get_context("fork")
 results = context.Queue()

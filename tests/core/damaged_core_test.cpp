@@ -1,6 +1,6 @@
-// Two threads wait for each other's mutex. The test writes a core of their process, and overwrites words that forksight
-// reads: in the mutexes, in the structs of the threads, and in the notes. forksight must not crash, whatever the words
-// are. The damage is the same in each run.
+// Two threads wait for each other's mutex. The test writes a core file of their process. In this file, it overwrites
+// data that forksight reads: in the mutexes, in the pthread structs of the threads, and in the ELF notes. forksight
+// must not crash, whatever the new data is. The damage is the same in each run.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -50,8 +50,8 @@ std::string rules_of(const std::vector<std::byte>& core) {
 }
 
 // A child of vfork() locks a mutex that another thread of its parent holds. That other thread still runs. The child
-// uses the memory of its parent. In this memory, the struct of the child's thread contains the id of the parent's
-// thread that called vfork().
+// uses the memory of its parent. So the pthread struct of the child's thread is the one of the parent's thread that
+// called vfork(), and contains the id of that thread.
 [[noreturn]] void block_in_vfork() {
   std::thread([] {
     pthread_mutex_lock(&g_first);
@@ -78,7 +78,7 @@ TEST(CoreOfAVforkedChild, GivesNoFindingAboutAFork) {
   if (parent == 0) block_in_vfork();
   std::vector<std::byte> core;
   pid_t child = 0;
-  while (core.empty()) {  // the time limit of the test ends this loop
+  while (core.empty()) {  // if this never succeeds, the time limit of the test ends it
     child = only_child_of(parent);
     const auto live = child != 0 ? image::open_live(child) : Result<image::Image>(Error{"none yet"});
     if (live && std::ranges::all_of(live->threads, is_asleep)) core = test::make_core(live.value());
@@ -99,8 +99,8 @@ TEST(DamagedCore, NeverCrashesForksight) {
     std::vector<std::byte> core = victim.core;
     const int changes = 1 + static_cast<int>(random() % 3);
     for (int i = 0; i < changes; ++i) {
-      // The change is near words that forksight reads: in a mutex, in a struct of a thread, or in the notes at the
-      // beginning of the core.
+      // The change is near data that forksight reads: in a mutex, in the pthread struct of a thread, or in the ELF
+      // notes at the beginning of the core.
       const std::size_t from = random() % 4 == 0 ? random() % 4096 : victim.places[random() % victim.places.size()];
       const std::size_t reach = random() % 2 == 0 ? 48 : 0x6a0;
       const std::size_t size = std::size_t{1} << (random() % 4);

@@ -1,6 +1,7 @@
 // Functions that the scenes with known lock orders share. The threads of a scene run one after the other, so that no
-// scene hangs. Pipes force this order, and the shim does not watch pipes. The shim sees only locks, and starts and
-// joins of threads. forksight must find out from these events alone which lock orders could occur at the same time.
+// scene hangs. Pipes force this order, and the shim does not watch pipes. The shim sees only operations on locks, and
+// the calls that start and join threads. forksight must find out from these events alone which lock orders could occur
+// at the same time.
 #pragma once
 
 #include <pthread.h>
@@ -31,8 +32,8 @@ static inline void end(pthread_t thread) {
 // instruction.
 static inline void run(work of) { end(begin(of)); }
 
-// A second thread that only waits. forksight considers the locks of the main thread only in a process that has, or had,
-// a second thread.
+// A second thread that only waits. If a process never had a second thread, forksight ignores the locks of its main
+// thread.
 static struct baton idle_done;
 static inline void* idle(void* unused) {
   baton_wait(idle_done);

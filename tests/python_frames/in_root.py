@@ -1,4 +1,5 @@
-"""Runs the Python programs of repro/python with the interpreters of other systems. Each of these systems has its own root folder.
+"""Runs the Python programs of repro/python with the interpreters of other Linux distributions. Each distribution is in a root
+folder of its own on this machine.
 Checks what forksight reports about the programs.
 
   in_root.py COMMAND SHIM CASES      COMMAND, SHIM: from the build; CASES: the folder repro/python
@@ -38,7 +39,8 @@ CERTAINTIES = ["proven", "likely", "possible"]
 RECURSIVE = "recursive_lock.py"
 # From this version on, an RLock records its owner. In earlier versions it is a semaphore.
 FIRST_WITH_OWNER = (3, 14)
-# With these versions, the shim cannot find the files and lines of Python frames, because the interpreter does not export what it needs.
+# With these versions, the shim cannot find the files and lines of Python frames, because the interpreter does not export
+# the functions that the shim needs.
 WITHOUT_LINES_IN_TRACES = ((3, 9), (3, 10))
 # `run` recognises the hang of these programs only if the trace has the files and lines of Python frames.
 NEED_LINES_IN_TRACES = ("feeder.py",)
@@ -149,7 +151,8 @@ def check_hang(root, name, rule):
         if [limit for limit in report["limits"] if "Python" in limit]:
             raise Problem(f"{view}: {report['limits']}")
         certainties[view] = finding["hang"]
-    # `run` must be as certain as `why`. The shim's own signal handler must not count as a way out of the wait.
+    # `run` must be as certain as `why`. A signal handler can end a wait, so it makes a hang less certain. The shim's own
+    # handler must not have this effect.
     if CERTAINTIES.index(certainties["run"]) > CERTAINTIES.index(certainties["why"]):
         raise Problem(f"`run` is less certain than `why`: {certainties}")
 
