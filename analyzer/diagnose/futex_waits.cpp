@@ -79,7 +79,8 @@ const Known* find_known(const model::Stack& stack) {
   for (std::size_t i = user; i-- > 0;) {
     if (const Known* const known = find_known(stack.frames[i].function)) return known;
   }
-  // These libraries are not part of a language, so their frames count as frames of the user.
+  // The libraries below are not the standard library of a language, so find_user_part() counts their frames as the
+  // user's frames. So `user` may be a frame of such a library. The loop above does not search the frame `user`.
   for (const char* const library : {"absl::", "folly::", "parking_lot"}) {
     if (user == stack.frames.size() || !stack.frames[user].function.starts_with(library)) continue;
     if (const Known* const known = find_known(library)) return known;

@@ -37,7 +37,7 @@ std::size_t count_pools(const model::Fork& fork);
 // - The child waits inside a library that has a lost pool: this pool.
 // - The child waits for a lock: null.
 // - There are several lost pools, or it is not certain that the lost threads are a pool, or another rule reports the
-//   pool: null. Pools of libgomp do not count here.
+//   pool: null. In this case and in the next one, pools of libgomp are ignored.
 // - Otherwise: the only lost pool.
 const model::ThreadPool* find_pool(const model::Model& model, const UnexplainedWait& wait);
 
@@ -55,8 +55,8 @@ std::string pool_name(const model::ThreadPool& pool);
 std::string describe_lost_threads(const Evidence& evidence, const UnexplainedWait& wait);
 std::string name_threads(const model::Model& model, const model::Fork& fork);
 
-// Returns the BLAS library that owns the lock of a touch; "" for all other touches. The rule lost-blas-pool reports a
-// touch of such a lock. So locks::find_orphan() leaves such a touch out.
+// Returns the BLAS library that owns the lock of `touch`; "" if there is no such library. The rule lost-blas-pool
+// reports a touch of such a lock. So locks::find_orphan() leaves such a touch out.
 std::string_view find_blas_library(const model::Model& model, const model::Touch& touch);
 
 }  // namespace forksight::pools

@@ -50,8 +50,8 @@ bool is_same_line(const Function& function, std::uint64_t call_end, std::uint64_
 // Tells whether the call before `caller`'s return address led to the frame `callee`.
 Link check_link(AddressSpace& space, const RawFrame& callee, const RawFrame& caller);
 
-// Finds the functions that a branch of `from` leads to. If the branch has only a name, the name is searched in the
-// modules of `from` and `other`. The result is empty if no function is found.
+// Finds the functions that a branch of `from` leads to. If the branch has no target address but the name of a function,
+// this function looks the name up in the modules of `from` and `other`. The result is empty if no function is found.
 std::vector<Function> resolve_branch(const Function& from, const Branch& branch, const Function& other);
 
 // Tells whether a branch of `from` leads into `to`, directly or through functions that jump to other functions.

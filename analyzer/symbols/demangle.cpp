@@ -40,9 +40,10 @@ std::optional<std::string> demangle_here(const char* name) {
 }
 
 // Returns a number of bytes that the text for the name does not exceed. In the Itanium C++ ABI, S1_ (S2_, ...) and T1_
-// (T2_, ...) stand for earlier parts of the name. Wherever S1_ occurs in a name, it stands for the same part, and this
-// part consists of earlier parts only. So if S1_ occurs n times, the text is at most n + 1 times as long as without
-// S1_. T1_ may stand for a different part in each template. So each occurrence of T1_ may double the text.
+// (T2_, ...) stand for earlier parts of the name. S1_ stands for the same part wherever it occurs in a name. This part
+// ends before the first S1_, so it cannot contain S1_. So if S1_ occurs n times, the text is at most n + 1 times as
+// long as without S1_. T1_ may stand for a different part in each template. So each occurrence of T1_ may double the
+// text.
 double bound_text(std::string_view name) {
   constexpr double kLongestWord = 128;  // two bytes may stand for a long text: "Ss" for the whole name of std::string
   std::map<std::string_view, int> uses;

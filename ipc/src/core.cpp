@@ -91,9 +91,9 @@ result<std::shared_ptr<core>> core::open(segment memory, role as) {
   const std::uint32_t roles = roles_of(as);
   const segment& mapped = made->memory_;
   if (auto joined = made->who_.join(mapped.view(), roles, mapped.fd(), mapped.name()); !joined) return joined.error();
-  // gc() removes a named queue only if no process holds an flock() on the queue's file. From here on, the member_lock
-  // of this handle holds an flock(), so the descriptor's own flock() is released. A forked child does not keep the
-  // flock() of the member_lock.
+  // gc() removes a named queue only if no process holds an flock() on the queue's file. Until here, the descriptor of
+  // the segment holds an flock(). If join() has made a member_lock, the member_lock holds an flock(), too. Then
+  // unlock_name() releases the flock() of the descriptor. A forked child does not keep the flock() of the member_lock.
   if (made->who_.has_lock()) made->memory_.unlock_name();
   made->is_joined_ = true;
   // Recovers the slots and buffers of members that died before this one joined.
@@ -254,8 +254,8 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
     std::uint64_t until_ns = slice_end_ns(view, who_.index(), now);
     const std::uint64_t slice_end = until_ns;
     if (!until.is_never()) {
-      // Before a timeout is reported, the slots and buffers of dead members are recovered. So even with a short
-      // deadline, no call fails because a dead process holds buffers.
+      // Before a timeout is reported, the slots and buffers of dead members are recovered. So buffers that a dead
+      // process holds never make a call fail, even if the deadline of the call is short.
       if (clock::now() >= until.at()) {
         if (who_.sweep() != 0 && may_try(kind, now) && (outcome = attempt(coarse_ns())) != step_result::none) break;
         if (auto good = check(); !good) {
@@ -290,8 +290,8 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
       if (const std::uint64_t over = pass_on(view, kind, now); over != 0) until_ns = std::min(until_ns, over + kTickNs);
     }
     // A slice (waiting.hpp) is the longest time of one sleep. The first slices of a wait may be shorter than kLookNs.
-    // If the thread has slept until the end of a slice of at least kLookNs, it tries once, even if it does not have the
-    // turn.
+    // After a sleep of at least kLookNs that lasted until the end of a slice, this thread makes one attempt to take
+    // something. It makes this attempt even if has_turn() says that other waiters come first.
     has_slept_long =
         sleep(view, kind, who_.index(), seen, until_ns) && until_ns == slice_end && slice_end - now >= kLookNs;
     guard.let_cancel();

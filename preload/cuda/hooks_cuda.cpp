@@ -55,9 +55,11 @@ __attribute__((noinline, cold)) int call_shared(CudaEntry entry, std::uint64_t f
   return result;
 }
 
-// Handles the calls that are not the common case. There are four kinds: a call that a watched child makes, a call of a
-// function that is examined in every process, a call about memory that is shared between processes (is_ipc_watched),
-// and a call of a wrapper whose real function is gone.
+// Handles the calls that are not the common case. There are four kinds:
+// - a call in the forked child of a process that had initialised the driver (g_watch_cuda)
+// - a call of a function that is examined in every process (is_always_examined)
+// - a call about memory that is shared between processes (is_ipc_watched)
+// - a call whose real function is gone, because its library was closed (`function` is 0)
 template <class... Words>
 __attribute__((noinline, cold)) int call_slow(CudaEntry entry, std::uint32_t wrapper, Frame frame, Words... words) {
   initialise();

@@ -51,8 +51,9 @@ class Taking {
 // For the child of a fork that orphaned locks, and for a thread inside of an atfork handler. If the lock is taken, this
 // function records what is known about the lock. It does so before the real call, because the real call may block. To
 // find out whether the lock is taken, this function reads the memory of the lock. It does not call trylock, because
-// trylock differs from the real call. trylock gets no deadline, so it does not report an invalid one. It is not a
-// cancellation point. And if a robust mutex is not recoverable, trylock leaves it locked (glibc 2.36).
+// trylock differs from the real call. The real call may report that its deadline is invalid, but trylock takes no
+// deadline. trylock is not a cancellation point. And if a robust mutex is not recoverable, trylock leaves it locked
+// (glibc 2.36).
 template <class Lock>
 int acquire_watched(const volatile void* object, trace::LockKind kind, bool timed, Frame frame, Lock lock) {
   const bool taken = is_taken(kind, object);
@@ -134,8 +135,8 @@ inline bool release_fast(const volatile void* lock) {
 }
 
 // Marks a function that does the slow part of a release. The hook calls the marked function last, and the compiler
-// turns this call into a jump. So the frame of the marked function contains the return address of the hook itself,
-// which is in the hook's caller.
+// turns this call into a jump. So the frame of the marked function contains the return address of the hook. This
+// address points into the function that called the hook.
 #define FORKSIGHT_TAIL_CALLED __attribute__((noinline, cold))
 
 inline bool release_slow(const volatile void* lock) {

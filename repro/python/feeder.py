@@ -3,7 +3,7 @@
 #            sent.
 # To blame:  os.fork(). In a process that multiprocessing starts, the queue starts a new feeder.
 # User sees: the child waits for an answer to a question that was never sent.
-# Fix:       use multiprocessing.Process instead of os.fork(), or queues that the child makes itself.
+# Fix:       start the child with multiprocessing.Process and not with os.fork(), or let the child make its own queues.
 # Repaired:  multiprocessing.Process starts the child.
 #
 # EXPECT-BARE: hang

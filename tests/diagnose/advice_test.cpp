@@ -173,15 +173,15 @@ TEST(Advice, IsMarkedAsTestedOnlyForTheRuleOfItsCase) {
   const model::Model model = family();
   const Advisor advisor(model);
   advisor.add_advice(finding);
-  EXPECT_FALSE(finding.fixes[0].verified) << "the advice to end a process is not marked as tested";
+  EXPECT_FALSE(finding.fixes[0].verified) << "the advice to end a process must not be marked as tested";
   EXPECT_TRUE(finding.fixes[1].verified);
   finding = finding_of(kPool);
   advisor.add_advice(finding);
   EXPECT_FALSE(finding.fixes[1].verified) << "no test case tries this advice for the rule " << finding.rule;
 }
 
-// Returns a parent that waits for the end of its child. The tests use it with a finding that says: the child writes
-// into a full pipe.
+// Returns a model in which the parent waits for its child to end. The model itself contains no pipe. The test below
+// adds a finding of the rule pipe-deadlock. This finding stands for a child that writes into a full pipe.
 model::Model full_pipe(std::string_view file) {
   model::Model model = family();
   model.processes[1].liveness = model::Liveness::kDead;

@@ -142,7 +142,8 @@ bool kill_once(const scenario& what, const geometry_of_test& shape, on_death pol
   return !is_complete;
 }
 
-// Waits until the one victim looks dead. Returns false if it does not.
+// Waits until the victim looks dead. Returns false if the victim does not look dead before the time limit of
+// wait_for_deaths() has passed.
 bool looks_dead(const queue& q, const std::string& where, tally& so_far) {
   const std::string alive = wait_for_deaths(q, 1);
   if (alive.empty()) return true;
@@ -218,7 +219,7 @@ void run(const plan_of_run& plan, tally& so_far) {
   std::mt19937 random(plan.seed);
   const auto is_over = [&] { return plan.is_over(so_far); };
   for_each_kind(plan, so_far, [&](const scenario& what, const geometry_of_test& shape, on_death policy) {
-    // Long operations change no slot and no buffer, so one shape is enough for them.
+    // The operations for which is_long() is true change no slot and no buffer. So one shape is enough for them.
     if (&shape != &kShapes[0] && is_long(what)) return;
     const unsigned long kills = so_far.kills;
     unsigned long length = 0;  // the number of instructions of the operation
@@ -245,7 +246,7 @@ void run(const plan_of_run& plan, tally& so_far) {
         if (!goes_on) break;
       }
     }
-    report("recovery of one that died in ", what, shape, policy, so_far.kills - kills, "");
+    report("recovery of a process that died in ", what, shape, policy, so_far.kills - kills, "");
   });
 }
 
@@ -293,8 +294,8 @@ void run_every_operation(const plan_of_run& plan, tally& so_far) {
   });
 }
 
-// Kills a recovering process after each of its instructions. The first victim dies before its operation, after each
-// change, or after its operation.
+// Kills a recovering process after each of its instructions. This is repeated for each point at which the first victim
+// can die: before its operation, after each change that its operation makes, and after its operation.
 void run_every_recovery(const plan_of_run& plan, tally& so_far) {
   for_each_kind(plan, so_far, [&](const scenario& what, const geometry_of_test& shape, on_death policy) {
     if (!is_recovered_by_victims(what)) return;
@@ -313,7 +314,7 @@ void run_every_recovery(const plan_of_run& plan, tally& so_far) {
         if (plan.is_mine(m)) kill_recoverer(what, shape, policy, first, came_by.after(m), first_is_complete, so_far);
       }
     }
-    report("recovery of one that died in ", what, shape, policy, so_far.kills - kills,
+    report("recovery of a process that died in ", what, shape, policy, so_far.kills - kills,
            " of " + std::to_string(2 * instants));
   });
 }

@@ -184,8 +184,8 @@ def read_input_with_gil():
 
 
 def tell(threads, waiter):
-    """Prints the report. The report says in which line the main thread waits. So the caller must call this function in
-    the line in which it then waits: waiter(*tell(...))."""
+    """Prints the report. The report says that the main thread waits in the line that calls tell(). So the call of
+    tell() and the call that waits must be in the same source line: waiter(*tell(...))."""
     frames = sys._current_frames()
     main = threading.main_thread()
     told = {"pid": os.getpid(), "threads": []}

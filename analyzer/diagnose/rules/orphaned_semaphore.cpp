@@ -1,10 +1,10 @@
 // This rule reports a child that waits for a semaphore which another thread took before the fork. If the semaphore
 // serves as a lock, nobody in the child posts it. But the memory of a semaphore names no owner. The semaphore may also
-// serve as a signal: a thread of the child, or a signal handler, is going to post it. So the rule calls a hang proven
-// only if no thread of any process and no signal handler can wake the child. If a handler may post the semaphore, the
-// rule reports nothing. The cause is never proven, because the thread that took the semaphore need not be the thread
-// that should post it. If the program ran without the shim (libforksight.so), it is not even known whether any thread
-// took the semaphore.
+// serve as a notification. In that case, a thread of the child or a signal handler posts the semaphore later. So the
+// rule calls a hang proven only if no thread of any process and no signal handler can wake the child. If a handler may
+// post the semaphore, the rule reports nothing. The cause is never proven, because the thread that took the semaphore
+// need not be the thread that should post it. If the program ran without the shim (libforksight.so), it is not even
+// known whether any thread took the semaphore.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -27,8 +27,8 @@ void orphaned_semaphore(const Evidence& evidence, FindingList& findings) {
     if (!end) continue;
     const model::Process& child = evidence.process(touch.process);
     const bool is_proven = no_signal_can_wake(child);
-    // forksight saw this wait only from outside. So perhaps no thread ever took the semaphore. A daemon that waits for
-    // its handler of SIGTERM looks the same.
+    // forksight saw this wait only from outside. So perhaps no thread ever took the semaphore. A healthy daemon may
+    // look like this child: the daemon waits in sem_wait() until its handler of SIGTERM posts the semaphore.
     if (evidence.fork(touch).is_inferred && orphan->holder.tid == 0 && !is_proven) continue;
     // If a thread of the child goes on, it may post the semaphore.
     const bool process_goes_on = child.liveness == model::Liveness::kAwake ||

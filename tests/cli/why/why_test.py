@@ -203,8 +203,8 @@ class Looked(unittest.TestCase):
         self.assertEqual(rules(self.report(child)), ["orphaned-mutex"])
 
     def test_the_first_line_counts_what_was_asked_about(self):
-        # Two shells wait for the program. If `why` is asked about the program or its child, the shells do not count,
-        # because no process of the program waits for them.
+        # Two shells wait for the program. If `why` is asked about the program or its child, the first line does not
+        # count the shells, because neither the program nor its child waits for a shell.
         shell = Program(["sh", "-c", f"sh -c '{PROGRAM} hang; :'; :"])
         self.addCleanup(end_all, [shell])
         shell.go_on()
