@@ -1,6 +1,6 @@
 // Mechanism: two trainers change the same parameters in shared memory. They take no lock, as the method Hogwild
-//            intends. The parent uses OpenMP for a first evaluation, and then forks the trainers. The first parallel region of
-//            each trainer waits for the pool that only the parent has.
+//            intends. The parent uses OpenMP for a first evaluation, and then forks the trainers. The first parallel
+//            region of each trainer waits for the pool that only the parent has.
 // To blame:  fork() after a parallel region of libgomp in the same thread. The shared parameters are not the cause.
 // User sees: all trainers stop in their first step, at 0 % CPU. The parent waits for them.
 // Fix:       start the trainers before the first parallel region, or by exec. Or pause OpenMP before the fork.
