@@ -3,12 +3,13 @@
 which only prints the stacks of one process after the other. The commands take turns, so that all run under the same
 conditions. The figures are medians.
 
-Root runs this program. The examined processes belong to the user "nobody". The lines are:
+If root runs this program, the examined processes belong to the user "nobody". If another user runs it, they belong to that
+user, and the line "root" is missing. The lines are:
   root      root runs `why`. A child of `why` reads the examined processes. This child has given up its user. Another
             process of `why` opens files for the child
   user      the user of the examined processes runs `why`. A child of `why` reads the examined processes
   no child  the same, but fork() fails in `why`. So `why` reads in its own process
-  eu-stack  root runs eu-stack
+  eu-stack  root runs eu-stack, or the other user does
 
   why.py --forksight FORKSIGHT --program bench_why_tree [--processes 16] [--threads 16] [--rounds 9]
 """
@@ -23,7 +24,8 @@ import time
 from pathlib import Path
 
 
-AS_NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+IS_ROOT = os.geteuid() == 0
+AS_USER = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if IS_ROOT else []
 
 
 def children_of(pid):
@@ -66,9 +68,10 @@ def make_no_fork(folder):
 
 def measure(options, top, pids, no_fork):
     why = [options.forksight, "why", str(top), "--format", "json"]
-    variants = [("root", [["setpriv", "--reuid=0", *why]], 1), ("user", [[*AS_NOBODY, *why]], 1),
-                ("no child", [[*AS_NOBODY, "env", f"LD_PRELOAD={no_fork}", *why]], 1),
+    variants = [("user", [[*AS_USER, *why]], 1), ("no child", [[*AS_USER, "env", f"LD_PRELOAD={no_fork}", *why]], 1),
                 ("eu-stack", [["eu-stack", "-p", str(pid)] for pid in pids], 0)]
+    if IS_ROOT:
+        variants.insert(0, ("root", [["setpriv", "--reuid=0", *why]], 1))
     taken = {name: [] for name, *_ in variants}
     for number in range(options.rounds):
         for name, commands, status in variants[::-1 if number % 2 == 1 else 1]:
@@ -91,9 +94,7 @@ def main():
     options = parser.parse_args()
     if min(options.processes, options.threads) < 2:
         sys.exit("why.py: at least 2 processes and 2 threads are needed, or nothing hangs")
-    if os.geteuid() != 0:
-        sys.exit("why.py: only root can start processes of another user")
-    program = subprocess.Popen([*AS_NOBODY, options.program, str(options.processes), str(options.threads)], stdin=subprocess.DEVNULL,
+    program = subprocess.Popen([*AS_USER, options.program, str(options.processes), str(options.threads)], stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, start_new_session=True)
     try:
         if program.stdout.read(1) != b"x":
@@ -111,9 +112,9 @@ def main():
     print(f"{options.processes} processes with {options.threads} threads each, {options.rounds} rounds, load average {load:.1f}")
     for name, (clock, processor) in figures.items():
         print(f"  {name:9} {clock * 1000:7.0f} ms by the clock, {processor * 1000:7.0f} ms of the processor")
-    for name in ("root", "user"):
+    for name in [name for name in ("root", "user") if name in figures]:
         print(f"  {name}: {figures[name][0] / figures['eu-stack'][0]:.2f} of the time of eu-stack")
-    for name, other in (("user", "no child"), ("root", "user")):
+    for name, other in [("user", "no child"), ("root", "user")] if IS_ROOT else [("user", "no child")]:
         print(f"  {name} takes {(figures[name][0] - figures[other][0]) * 1000:.1f} ms more than {other}: "
               f"{(figures[name][0] / figures[other][0] - 1) * 100:.1f} %")
     return 0

@@ -98,7 +98,8 @@ class Run:
             variables = {"LD_PRELOAD": SHIM, "FORKSIGHT_OUT": str(out)}
             command = [STRACE, "-f", "-i", "-qq", "-e", "signal=none", "-o", log, *(f"-E{key}={value}" for key, value in variables.items()), *options, guest]
             if short:
-                command = [SHORT_CALLS, SHIM, log, *short, "/usr/bin/env", *(f"{key}={value}" for key, value in variables.items()), guest]
+                # SHORT_CALLS looks for the shim in the list of mappings, which has its real path.
+                command = [SHORT_CALLS, Path(SHIM).resolve(), log, *short, "/usr/bin/env", *(f"{key}={value}" for key, value in variables.items()), guest]
             began = ticks_since_boot()
             done = subprocess.run(command, cwd=Path(GUEST).parent, capture_output=True, text=True, timeout=LIMIT_S, check=False)
             self.behaviour = (done.returncode, done.stdout, done.stderr)

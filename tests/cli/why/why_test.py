@@ -205,7 +205,7 @@ class Looked(unittest.TestCase):
     def test_the_first_line_counts_what_was_asked_about(self):
         # Two shells wait for the program. If `why` is asked about the program or its child, the first line does not
         # count the shells, because neither the program nor its child waits for a shell.
-        shell = Program(["sh", "-c", f"sh -c '{PROGRAM} hang; :'; :"])
+        shell = Program(["sh", "-c", """sh -c '"$1" hang; :' sh "$1"; :""", "sh", str(PROGRAM)])
         self.addCleanup(end_all, [shell])
         shell.go_on()
         shell.wait_quiet()
