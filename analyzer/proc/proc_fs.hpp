@@ -54,8 +54,8 @@ struct ListedNumbers {
 };
 // Lists the entries of a directory whose names are numbers: processes, threads, descriptors.
 ListedNumbers list_numbers(const std::string& folder);
-// Finds out whether the links of a folder like /proc/PID/fd can be read. Reads one link at most, because a folder of
-// descriptors may have a million entries.
+// Finds out whether the links of a folder like /proc/PID/fd can be read. Stops at the first link that can be read,
+// because a folder of descriptors may have a million entries.
 ReadOutcome try_links(const std::string& folder);
 
 struct Link {

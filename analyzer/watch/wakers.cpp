@@ -480,11 +480,24 @@ std::optional<std::string> WakerFinder::find_other_path(const proc::FileLock& lo
   return std::nullopt;
 }
 
+void WakerFinder::note_other_path(const proc::LockRequest& request) {
+  const auto prevents = [&](const proc::FileLock& lock) {
+    return lock.is_of_file && proc::conflicts_with(lock, request);
+  };
+  const auto& locks = file_locks();
+  const auto lock = std::ranges::find_if(locks, prevents);
+  const auto path = lock != locks.end() ? find_other_path(*lock, request) : std::nullopt;
+  if (path) has_scanned(*path);
+}
+
 Answer WakerFinder::find_lock_holders(std::int32_t pid, const proc::ThreadSample& thread, WaitFacts& facts) {
   const auto request = read_request(thread, proc::classify(thread).fd, facts.object);
   if (!request) return Answer::kUnknown;
   const bool has_holders = has_scanned(facts.object);
-  if (!has_holders) return Answer::kNeedsScan;
+  if (!has_holders) {
+    note_other_path(*request);
+    return Answer::kNeedsScan;
+  }
   if (lacks_holders()) return Answer::kUnknown;
   // Inside of a pid namespace /proc/locks leaves out locks that are held outside of the namespace. Then all holders are
   // known only if one visible lock excludes all others: a write lock on the whole range.
@@ -493,6 +506,9 @@ Answer WakerFinder::find_lock_holders(std::int32_t pid, const proc::ThreadSample
     return proc::conflicts_with(lock, *request) && covers(lock, *request);
   };
   if (!sees_all_ && std::none_of(locks.begin(), locks.end(), excludes)) return Answer::kUnknown;
+  // The thread waits until no such lock is left. So for the locks that belong to open files, the holders of one of them
+  // suffice: as long as these are stuck, the thread waits.
+  bool has_any = false;
   for (const proc::FileLock& lock : locks) {
     if (!proc::conflicts_with(lock, *request)) continue;
     if (!lock.is_of_file) {
@@ -501,11 +517,13 @@ Answer WakerFinder::find_lock_holders(std::int32_t pid, const proc::ThreadSample
       continue;
     }
     const char* const via = lock.family == proc::LockFamily::kFlock ? "flock" : "fcntl";
-    if (add_lock_holders(facts.object, *request, via, facts)) continue;
+    has_any = has_any || add_lock_holders(facts.object, *request, via, facts);
+    if (has_any) continue;
     const auto other = find_other_path(lock, *request);
     if (!other) return Answer::kUnknown;
     if (!has_scanned(*other)) return Answer::kNeedsScan;
-    if (!add_lock_holders(*other, *request, via, facts)) return Answer::kUnknown;
+    has_any = add_lock_holders(*other, *request, via, facts);
+    if (!has_any) return Answer::kUnknown;
   }
   const Answer answer = known_if_any(facts);
   if (answer == Answer::kKnown) add_receivers(facts);

@@ -117,6 +117,8 @@ class WakerFinder {
   // Returns the path under which the process that took the lock has the file open. This path differs from the waiter's
   // path if the file has two hard links, or if a folder is mounted twice.
   std::optional<std::string> find_other_path(const proc::FileLock& lock, const proc::LockRequest& request);
+  // Notes the path that find_other_path() returns for the next scan. So one scan finds the holders under both paths.
+  void note_other_path(const proc::LockRequest& request);
   // True if a socket of the tree has descriptors in its queue. The answer is kept for one look.
   bool has_descriptors_on_their_way(const Tree& tree);
   // Finds the processes that have a descriptor for the shared memory, and so could map it.

@@ -6,14 +6,13 @@
 #include <fstream>
 #include <memory>
 #include <sstream>
-#include <utility>
-#include <vector>
 
 #include "diagnose/diagnose.hpp"
 #include "render/escapes.hpp"
 #include "render/samples.hpp"
 #include "render/text.hpp"
 #include "render/waits.hpp"
+#include "share.hpp"
 
 namespace forksight {
 namespace {
@@ -30,15 +29,7 @@ std::string render(const test::Sample& sample, bool colour) {
   return limits.empty() ? text : text + "\n" + limits;
 }
 
-// The tests share one copy of each sample, because copies of a model take longer than most of the tests.
 using SharedSample = std::shared_ptr<const test::Sample>;
-
-std::vector<SharedSample> shared_samples() {
-  std::vector<SharedSample> shared;
-  for (test::Sample& sample : test::all_samples())
-    shared.push_back(std::make_shared<const test::Sample>(std::move(sample)));
-  return shared;
-}
 
 class Golden : public testing::TestWithParam<SharedSample> {};
 
@@ -82,7 +73,7 @@ std::string name_of(const testing::TestParamInfo<SharedSample>& about) {
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Samples, Golden, testing::ValuesIn(shared_samples()), name_of);
+INSTANTIATE_TEST_SUITE_P(Samples, Golden, testing::ValuesIn(test::share(test::all_samples())), name_of);
 
 }  // namespace
 }  // namespace forksight

@@ -6,27 +6,19 @@
 #include <memory>
 #include <sstream>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "render/escapes.hpp"
 #include "render/printable.hpp"
 #include "render/programs.hpp"
+#include "share.hpp"
 
 namespace forksight {
 namespace {
 
 constexpr std::size_t kWidths[] = {40, 80, 120, 200};
 
-// The tests share one copy of each program, because copies of a model take longer than most of the tests.
 using SharedProgram = std::shared_ptr<const test::Program>;
-
-std::vector<SharedProgram> shared_programs() {
-  std::vector<SharedProgram> shared;
-  for (test::Program& program : test::all_programs())
-    shared.push_back(std::make_shared<const test::Program>(std::move(program)));
-  return shared;
-}
 
 class Report : public testing::TestWithParam<SharedProgram> {};
 
@@ -98,7 +90,7 @@ std::string program_name(const testing::TestParamInfo<SharedProgram>& about) {
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Programs, Report, testing::ValuesIn(shared_programs()), program_name);
+INSTANTIATE_TEST_SUITE_P(Programs, Report, testing::ValuesIn(test::share(test::all_programs())), program_name);
 
 TEST(Reports, AreOfManyFrameworks) {
   const std::vector<test::Program> programs = test::all_programs();

@@ -202,6 +202,16 @@ INSTANTIATE_TEST_SUITE_P(Supervisor, Victims,
                            return name;
                          });
 
+// `why` looks only once.
+TEST(Supervisor, OneLookFindsTheHolderOfAFileLockByAnotherPath) {
+  Watch watch("flock-link-victim");
+  ASSERT_TRUE(watch.ready());
+  ASSERT_TRUE(watch.wait_stuck(2));
+  Supervisor once(watch.pid(), std::chrono::seconds(1));
+  once.poll_at_any_age(Clock::now());
+  EXPECT_EQ(once.verdicts().size(), 2U);
+}
+
 // The process that took the lock hangs, but its child has the same open file, and could release the lock.
 TEST(Supervisor, AChildOfTheProcessThatTookAFileLockMayReleaseIt) {
   Watch watch("flock-link-heir");
