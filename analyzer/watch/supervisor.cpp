@@ -199,7 +199,8 @@ bool Supervisor::lacks_facts() const { return !wakers_.is_whole() || proc::count
 bool Supervisor::is_undecided(const proc::ProcessKey& key) const {
   const auto watched = watched_.find(key.pid);
   if (watched == watched_.end() || watched->second.key != key) return false;
-  return watched->second.is_undecided || lacks_facts() || !wakers_.refused().empty();
+  return watched->second.is_undecided || lacks_facts() || !wakers_.refused().empty() ||
+         !wakers_.hidden_descendants().empty();
 }
 
 // Returns the candidates that no awake process could wake, according to the latest rounds. Takes no new samples.
@@ -651,6 +652,8 @@ std::vector<std::string> Supervisor::limits(const std::function<bool(std::int32_
     if (unreadable_.contains(member->second.key) && is_told(pid)) continue;
     refused.push_back(fmt::format("{} ({})", pid, member->second.comm));
   }
+  for (const HiddenProcess& process : wakers_.hidden_descendants())
+    refused.push_back(fmt::format("{} ({})", process.pid, process.comm));
   if (!refused.empty()) {
     const std::size_t more = refused.size() - std::min(refused.size(), kMostNamed);
     refused.resize(refused.size() - more);

@@ -1,5 +1,6 @@
 #include "watch/tree.hpp"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -40,6 +41,7 @@ bool Tree::take(std::int32_t pid) {
   living_.emplace(pid, std::move(member));
   refresh_identity(pid);
   ++seen_;
+  first_start_ = std::min(first_start_, stat->start_ticks);
   return true;
 }
 

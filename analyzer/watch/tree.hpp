@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -42,6 +43,8 @@ class Tree {
 
   const std::map<std::int32_t, Member>& living() const { return living_; }
   std::size_t seen() const { return seen_; }  // processes found so far
+  // The start time of the oldest process found so far, in clock ticks since boot.
+  std::uint64_t first_start() const { return first_start_; }
   // Counts the searches for new processes. A search is not counted if the machine had created no process and no thread
   // since the previous search.
   std::size_t forks() const { return forks_; }
@@ -55,6 +58,7 @@ class Tree {
   std::int32_t root_;
   std::map<std::int32_t, Member> living_;
   std::size_t seen_ = 0;
+  std::uint64_t first_start_ = std::numeric_limits<std::uint64_t>::max();
   std::size_t forks_ = 0;
   std::string last_loadavg_;
   std::chrono::steady_clock::time_point last_walk_{};

@@ -133,6 +133,7 @@ void WakerFinder::begin_look() {
   if (!is_whole_) find_outside();
   begin_pass();
   has_too_many_ = false;
+  has_sought_hidden_ = false;
   traced_.reset();
   children_.clear();
   file_locks_.reset();
@@ -315,7 +316,7 @@ bool WakerFinder::is_other_file(std::int32_t tid, std::int32_t fd, const proc::H
 Answer WakerFinder::find_changers(std::int32_t pid, std::int32_t tid, std::int32_t epoll, WaitFacts& facts) {
   const std::string& name = object_of(tid, epoll).name;
   if (!has_scanned(name)) return Answer::kNeedsScan;
-  if (lacks_holders()) return Answer::kUnknown;
+  if (const Answer known = has_all_holders(); known != Answer::kKnown) return known;
   std::set<std::int32_t> known;
   for (const proc::Holder& holder : holders_[name]) {
     if (known.contains(holder.pid)) continue;
@@ -363,7 +364,7 @@ Answer WakerFinder::find_other_ends(std::int32_t pid, std::int32_t tid, std::int
     return Answer::kKnown;
   }
   if (!has_scanned(object.name)) return Answer::kNeedsScan;
-  if (lacks_holders()) return Answer::kUnknown;
+  if (const Answer known = has_all_holders(); known != Answer::kKnown) return known;
   if (object.kind == proc::ObjectKind::kTimerfd) return find_armers(tid, fd, object, facts);
   const std::vector<proc::Holder>& holders = holders_[object.name];
   const auto own = std::find_if(holders.begin(), holders.end(), [&](const proc::Holder& one) {
@@ -436,7 +437,8 @@ Answer WakerFinder::find_socket_ends(std::int32_t pid, std::int32_t tid, std::in
   if (kind == proc::WaitClass::kWrite ? peer->has_our_bytes : peer->has_bytes_for_us) return Answer::kUnknown;
   const bool both = has_scanned(socket.name);
   if (!has_scanned(other) || !both) return Answer::kNeedsScan;
-  if (lacks_holders() || holders_[other].empty()) return Answer::kUnknown;
+  if (const Answer known = has_all_holders(); known != Answer::kKnown) return known;
+  if (holders_[other].empty()) return Answer::kUnknown;
   for (const proc::Holder& holder : holders_[other]) facts.wakers.push_back({holder.pid, "socket", 0, holder.fd});
   // A process that has the thread's own end of the socket can also wake the thread, by shutdown().
   for (const proc::Holder& holder : holders_[socket.name])
@@ -498,7 +500,7 @@ Answer WakerFinder::find_lock_holders(std::int32_t pid, const proc::ThreadSample
     note_other_path(*request);
     return Answer::kNeedsScan;
   }
-  if (lacks_holders()) return Answer::kUnknown;
+  if (const Answer known = has_all_holders(); known != Answer::kKnown) return known;
   // Inside of a pid namespace /proc/locks leaves out locks that are held outside of the namespace. Then all holders are
   // known only if one visible lock excludes all others: a write lock on the whole range.
   const auto& locks = file_locks();
@@ -573,6 +575,8 @@ Answer WakerFinder::find_shared(std::int32_t pid, const proc::SharedPlace& place
     return Answer::kNotProvable;
   }
   if (place.path != kAnonymousMemory && has_descriptors_on_their_way(tree)) return Answer::kUnknown;
+  find_hidden(tree);
+  if (!hidden_descendants_.empty()) return Answer::kUnknown;
   for (const std::int32_t mapper : *mappers) facts.wakers.push_back({mapper, "shared memory"});
   for (const proc::Holder& holder : memory_holders(place.path, tree)) {
     const bool has_mapped = std::ranges::find(*mappers, holder.pid) != mappers->end();
@@ -584,10 +588,22 @@ Answer WakerFinder::find_shared(std::int32_t pid, const proc::SharedPlace& place
   return answer;
 }
 
+Answer WakerFinder::has_all_holders() const {
+  if (is_scan_cut_) return Answer::kUnknown;
+  const bool is_hidden = !refused_.empty() || (is_scan_of_machine_ && !hidden_descendants_.empty());
+  return is_hidden ? Answer::kNeedsScan : Answer::kKnown;
+}
+
+void WakerFinder::find_hidden(const Tree& tree) {
+  if (!has_sought_hidden_) hidden_descendants_ = find_hidden_descendants(tree);
+  has_sought_hidden_ = true;
+}
+
 void WakerFinder::scan_members(const Tree& tree) {
   const Cost cost;
   const std::set<std::int32_t> members = list_living(tree);
   tables_.read(std::vector(members.begin(), members.end()));
+  is_scan_of_machine_ = false;
   fill_holders(members, {});
   next_scan_of_members_ = Clock::now() + cost.used() * kScanShareOfMembers;
 }
@@ -599,6 +615,8 @@ void WakerFinder::scan(const Tree& tree) {
   const std::set<std::int32_t> members = list_living(tree);
   const std::set<std::string>& queues = tables_.find_sockets_with_descriptors(members);
   tables_.read_all(members);
+  find_hidden(tree);
+  is_scan_of_machine_ = true;
   fill_holders(members, queues);
   next_scan_ = Clock::now() + cost.used() * kScanShare;
 }

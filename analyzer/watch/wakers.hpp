@@ -23,6 +23,7 @@
 #include "proc/thread_sample.hpp"
 #include "proc/wait_class.hpp"
 #include "watch/evidence.hpp"
+#include "watch/hidden_descendants.hpp"
 #include "watch/tree.hpp"
 
 namespace forksight::watch {
@@ -85,6 +86,8 @@ class WakerFinder {
   bool is_whole() const { return is_whole_; }
   // The processes of the tree whose descriptors the kernel refused to list at the latest scan.
   const std::set<std::int32_t>& refused() const { return refused_; }
+  // What find_hidden_descendants() found when it was last asked.
+  const std::vector<HiddenProcess>& hidden_descendants() const { return hidden_descendants_; }
 
  private:
   Answer find_children(std::int32_t pid, const proc::ThreadSample& thread, const Tree& tree, bool thorough,
@@ -125,9 +128,11 @@ class WakerFinder {
   const std::vector<proc::Holder>& memory_holders(const std::string& path, const Tree& tree);
   // False if the latest scan did not search for the object. Then the object is noted for the next scan.
   bool has_scanned(const std::string& object);
-  // True if the latest scan could not read the descriptors of all processes. Then nothing is known about the holders of
-  // an object.
-  bool lacks_holders() const { return is_scan_cut_ || !refused_.empty(); }
+  // Tells whether the latest scan knows all holders of an object. kNeedsScan: the kernel hid the descriptors of a
+  // process. That process may have ended by the next scan. kUnknown: a further scan would not help.
+  Answer has_all_holders() const;
+  // Looks for hidden descendants once in each look.
+  void find_hidden(const Tree& tree);
   const std::vector<proc::FileLock>& file_locks();
   const proc::Object& object_of(std::int32_t tid, std::int32_t fd);
   std::optional<proc::Peer> peer_of(std::int32_t tid, std::uint64_t inode);
@@ -149,7 +154,9 @@ class WakerFinder {
   // {tid, descriptor, tid of the holder, its descriptor}.
   std::set<std::array<std::int32_t, 4>> other_files_;
   std::set<std::int32_t> refused_;
-  bool is_scan_cut_ = false;  // the latest scan lacks descriptors, because it would have taken too long
+  std::vector<HiddenProcess> hidden_descendants_;
+  bool is_scan_of_machine_ = false;  // the latest scan was not one of the tree alone
+  bool is_scan_cut_ = false;         // the latest scan lacks descriptors, because it would have taken too long
   // Processes that could receive a descriptor that is now in the queue of a socket. That descriptor may refer to any
   // object.
   std::vector<proc::Holder> receivers_;
@@ -161,6 +168,7 @@ class WakerFinder {
   // The following members contain what was read for the current look. begin_look() empties them.
   std::optional<std::multimap<std::int32_t, std::int32_t>> traced_;  // find_traced()
   std::multimap<std::int32_t, std::int32_t> children_;               // the living processes of the tree, by parent
+  bool has_sought_hidden_ = false;
   std::optional<std::vector<proc::FileLock>> file_locks_;
   std::optional<proc::SharedMemory> shared_;
   std::map<std::string, std::vector<proc::Holder>> memory_holders_;  // holders of shared memory, by its path

@@ -1,0 +1,24 @@
+// Finds processes that may descend from the run, although no member of the tree is their parent, and whose descriptors
+// and memory the kernel does not show to forksight. ssh-agent is an example: it forks twice and protects itself
+// (PR_SET_DUMPABLE). Such a process may have inherited the other end of a pipe, or shared memory without a name.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "watch/tree.hpp"
+
+namespace forksight::watch {
+
+struct HiddenProcess {
+  std::int32_t pid = 0;
+  std::string comm;
+};
+
+// If a parent ends, an ancestor of it or process 1 adopts its children. So a process counts if it and its ancestors, up
+// to a process that adopts, are not older than the tree. A process needs rights to leave its control groups, so it must
+// also be in the control groups of a member.
+std::vector<HiddenProcess> find_hidden_descendants(const Tree& tree);
+
+}  // namespace forksight::watch

@@ -1,0 +1,163 @@
+"""hidden_descendant_test.py FORKSIGHT: a process that has left the job by a double fork, and hides its descriptors from its own user,
+may still end a wait of the job.
+
+ssh-agent is such a process. The process of the test has inherited a pipe, or shared memory without a name. `run` must not end the job,
+and `why` must name the process and prove nothing. The test runs forksight as a user without privileges, because root sees all descriptors.
+"""
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+FORKSIGHT = sys.argv.pop()
+LIMIT_S = 60
+PYTHON = "/usr/bin/python3"
+NOBODY = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+# The hidden process prints its pid. It waits until the test writes a line to FIFO, and then lets the job go on.
+HIDDEN = """
+import ctypes, mmap, os, sys
+libc = ctypes.CDLL(None)
+PR_SET_DUMPABLE = 4
+fifo, how, ends_first = sys.argv[1], sys.argv[2], sys.argv[3] == "ends-first"
+reader, writer = os.pipe()
+memory = mmap.mmap(-1, 4096)
+semaphore = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+libc.sem_init(ctypes.c_void_p(semaphore), 1, 0)
+
+def hide():
+    os.setsid()
+    libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    print(os.getpid(), flush=True)
+    os.close(1)
+    if how == "memory":
+        os.close(writer)
+    with open(fifo) as opened:
+        opened.readline()
+    if not ends_first:
+        os.write(writer, b"x") if how == "pipe" else libc.sem_post(ctypes.c_void_p(semaphore))
+    os._exit(0)
+
+if os.fork() == 0:
+    if os.fork() == 0:
+        hide()
+    os._exit(0)
+os.wait()
+if how == "pipe":
+    os.read(reader, 1)
+else:
+    libc.sem_wait(ctypes.c_void_p(semaphore))
+"""
+
+
+def may_run():
+    try:
+        return subprocess.run([FORKSIGHT, "--help"], stdout=subprocess.DEVNULL, cwd="/", timeout=LIMIT_S, check=False, **NOBODY).returncode == 0
+    except OSError:  # the user nobody cannot reach the folder of the build
+        return False
+
+
+def wait_until_asleep(pid, call):
+    """Waits until the process sleeps in the system call."""
+    end = time.monotonic() + LIMIT_S
+    while time.monotonic() < end:
+        if Path(f"/proc/{pid}/syscall").read_text().split()[0] == call:
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"process {pid} does not wait in the system call {call}")
+
+
+@unittest.skipUnless(may_run(), "this needs a folder that the user nobody can read")
+class HiddenDescendant(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="forksight-hidden-")
+        self.addCleanup(folder.cleanup)
+        os.chmod(folder.name, 0o777)
+        self.out = f"{folder.name}/out"
+        self.fifo = f"{folder.name}/fifo"
+        os.mkfifo(self.fifo)
+        os.chmod(self.fifo, 0o666)
+
+    def start(self, command, how, end="lets-go-on"):
+        """Starts the program. Returns it and the pid of the hidden process."""
+        program = subprocess.Popen([*command, PYTHON, "-c", HIDDEN, self.fifo, how, end], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   text=True, cwd="/", **NOBODY)
+        self.addCleanup(program.stdout.close)
+        self.addCleanup(program.stderr.close)
+        self.addCleanup(program.wait)
+        hidden = int(program.stdout.readline())
+
+        def end_all():
+            for pid in (hidden, program.pid):
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+        self.addCleanup(end_all)
+        return program, hidden
+
+    def let_go_on(self):
+        with open(self.fifo, "w", encoding="ascii") as opened:
+            opened.write("\n")
+
+    def why(self, pid):
+        done = subprocess.run([FORKSIGHT, "why", str(pid)], capture_output=True, text=True, cwd="/", timeout=LIMIT_S, check=False, **NOBODY)
+        return done.returncode, " ".join((done.stdout + done.stderr).split())
+
+    def run_hidden(self, how):
+        job, _ = self.start([FORKSIGHT, "run", "--out", self.out, "--on-hang", "kill", "--"], how)
+        time.sleep(4)  # forksight would report a hang after 2 s
+        self.assertIsNone(job.poll(), "forksight has ended a job that a hidden process could continue")
+        self.let_go_on()
+        said = job.stderr.read()
+        self.assertEqual(job.wait(LIMIT_S), 0, said)
+        self.assertNotIn("CERTAIN", said)
+
+    def test_run_does_not_end_a_job_whose_pipe_a_hidden_process_has(self):
+        self.run_hidden("pipe")
+
+    def test_run_does_not_end_a_job_whose_memory_a_hidden_process_has(self):
+        self.run_hidden("memory")
+
+    def test_why_names_the_hidden_process(self):
+        for how, call in (("pipe", "0"), ("memory", "202")):
+            with self.subTest(how):
+                program, hidden = self.start([], how)
+                wait_until_asleep(program.pid, call)
+                status, said = self.why(program.pid)
+                self.assertEqual(status, 0, said)
+                self.assertIn(f"list the descriptors of process {hidden} (python3)", said)
+
+    def test_the_end_of_the_hidden_process_lets_run_report_the_hang(self):
+        """The job itself still has the writing end of its pipe, so the read never ends."""
+        job, _ = self.start([FORKSIGHT, "run", "--out", self.out, "--on-hang", "kill", "--"], "pipe", "ends-first")
+        time.sleep(4)
+        self.assertIsNone(job.poll())
+        self.let_go_on()
+        said = job.stderr.read()
+        self.assertEqual(job.wait(LIMIT_S), 137, said)
+        self.assertIn("CERTAIN HANG: pipe-held-open", said)
+
+    def test_a_hidden_process_whose_parent_lives_is_no_descendant(self):
+        """The hidden process is a child of the test, and younger than the program."""
+        program = "import os; reader, writer = os.pipe(); print(flush=True); os.read(reader, 1)"
+        hides = "import ctypes, signal; ctypes.CDLL(None).prctl(4, 0, 0, 0, 0); print(flush=True); signal.pause()"
+        with subprocess.Popen([PYTHON, "-c", program], stdout=subprocess.PIPE, start_new_session=True, **NOBODY) as waits, \
+                subprocess.Popen([PYTHON, "-c", hides], stdout=subprocess.PIPE, start_new_session=True, **NOBODY) as hidden:
+            try:
+                waits.stdout.readline()
+                hidden.stdout.readline()
+                wait_until_asleep(waits.pid, "0")
+                status, said = self.why(waits.pid)
+                self.assertEqual(status, 1, said)
+                self.assertIn("CERTAIN HANG: pipe-held-open", said)
+            finally:
+                waits.kill()
+                hidden.kill()
+
+
+if __name__ == "__main__":
+    unittest.main()
