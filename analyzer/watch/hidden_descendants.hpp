@@ -16,9 +16,10 @@ struct HiddenProcess {
   std::string comm;
 };
 
-// If a parent ends, an ancestor of it or process 1 adopts its children. So a process counts if it and its ancestors, up
-// to a process that adopts, are not older than the tree. A process needs rights to leave its control groups, so it must
-// also be in the control groups of a member.
+// If a parent ends, process 1 or another ancestor of it adopts its children. So a process counts only if it and its
+// ancestors, up to a process that may have adopted the last of them, are not older than the tree. That last one must
+// also have the real user of a member: later logins (sshd) and services are no descendants, and belong to root. The
+// process must be in the control groups of a member, because a process needs rights to leave its groups.
 std::vector<HiddenProcess> find_hidden_descendants(const Tree& tree);
 
 }  // namespace forksight::watch
