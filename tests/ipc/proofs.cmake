@@ -12,6 +12,9 @@ add_executable(ipc_step_kill)
 target_link_libraries(ipc_step_kill PRIVATE ipc_step_kill_main ipc_invariants forksight_sanitize)
 add_test(NAME ipc.step_kill COMMAND ipc_step_kill)
 set_tests_properties(ipc.step_kill PROPERTIES TIMEOUT 300 LABELS unit PROCESSORS 3 COST 30)
+if(FORKSIGHT_SANITIZE)  # a program with sanitizers has many more instructions, and each of them is a step
+  set_tests_properties(ipc.step_kill PROPERTIES TIMEOUT 1800)
+endif()
 # With --every, step_kill kills a process after every instruction.
 add_test(NAME ipc.step_kill.every COMMAND ipc_step_kill --every)
 set_tests_properties(ipc.step_kill.every PROPERTIES TIMEOUT 7200 LABELS stress)
