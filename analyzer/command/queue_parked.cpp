@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <ctime>
 #include <span>
@@ -14,6 +13,7 @@
 #include "command/output.hpp"
 #include "command/queue_find.hpp"
 #include "command/queue_view.hpp"
+#include "files/size_signal.hpp"
 
 namespace forksight {
 namespace {
@@ -105,19 +105,6 @@ ipc::result<DrainFolder> open_folder(const std::string& path) {
   return DrainFolder(fd, path);
 }
 
-// While an object of this class exists, a write beyond the limit of file sizes returns an error, and SIGXFSZ does not
-// end forksight.
-class NoSizeSignal {
- public:
-  NoSizeSignal() : before_(std::signal(SIGXFSZ, SIG_IGN)) {}
-  NoSizeSignal(const NoSizeSignal&) = delete;
-  NoSizeSignal& operator=(const NoSizeSignal&) = delete;
-  ~NoSizeSignal() { std::signal(SIGXFSZ, before_); }
-
- private:
-  void (*before_)(int);
-};
-
 // Drains one parked message. Returns false if no parked message is left.
 ipc::result<bool> drain_one(ipc::queue& from, const DrainFolder& to, const std::string& id) {
   auto got = from.receive_parked();
@@ -160,7 +147,7 @@ ipc::result<void> drain_parked(const std::string& what, const std::string& folde
                                   "them, or take them in a program that knows what they are",
                                   seen.id)};
   }
-  const NoSizeSignal guard;
+  const files::HeldSizeSignal held;
   std::size_t count = 0;
   for (ipc::queue& from : *queues) {
     const std::string id = from.inspect().id;

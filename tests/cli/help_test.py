@@ -3,6 +3,7 @@ import fcntl
 import os
 import pty
 import re
+import resource
 import shutil
 import struct
 import subprocess
@@ -118,6 +119,14 @@ class Help(unittest.TestCase):
                                        timeout=LIMIT_S, check=True).stdout
                 with self.subTest(page=page.name):
                     self.assertEqual(find_wide(shown, 80), [])
+
+    def test_a_limit_of_file_sizes_is_an_error(self):
+        """Under `ulimit -f 0` the kernel sends SIGXFSZ to a process that writes to a file."""
+        for words in (["--help"], ["--version"], ["explain"], ["help", "why"], ["generate", "bash"]):
+            with self.subTest(words=words), tempfile.TemporaryFile() as out:
+                done = subprocess.run([FORKSIGHT, *words], stdout=out, stderr=subprocess.PIPE, text=True, timeout=LIMIT_S, check=False,
+                                      preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)))
+                self.assertEqual((done.returncode, done.stderr), (3, "forksight: error: standard output: File too large\n"))
 
 
 if __name__ == "__main__":
