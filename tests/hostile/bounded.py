@@ -30,11 +30,15 @@ gate.set()
 thread.join()
 """
 MEMORY_FACTOR = 1
-if os.environ.get("FORKSIGHT_SANITIZED"):
+SECONDS = 10  # the most processor time that a command may take
+SANITIZED = bool(os.environ.get("FORKSIGHT_SANITIZED"))
+if SANITIZED:
+    SECONDS = 40
     # AddressSanitizer needs more memory: shadow memory, zones around each object, and the memory of freed objects.
     MEMORY_FACTOR = 4
-    # LeakSanitizer ends a program with an error if strace traces it, or if the program may not make a thread.
-    os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
+    # LeakSanitizer ends a program with an error if strace traces it, or if the program may not make a thread. If a program
+    # asks for more memory than its limit allows, AddressSanitizer ends it, unless it may refuse the request.
+    os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0:allocator_may_return_null=1"
 IN_OPEN = 0x20
 libc = ctypes.CDLL(None, use_errno=True)
 

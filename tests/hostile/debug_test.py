@@ -16,7 +16,7 @@ import unittest
 import zlib
 from pathlib import Path
 
-from bounded import Opened, Program, run, settle
+from bounded import SANITIZED, Opened, Program, run, settle
 from elf import EHDR, PT_GNU_EH_FRAME, SHDR, SHF_COMPRESSED, SHT_NOTE, Elf
 
 CC = sys.argv.pop()
@@ -180,6 +180,7 @@ class Debug(unittest.TestCase):
         self.library.write_bytes(elf.bytes)
         self.why(*sentences, memory_mb=512)
 
+    @unittest.skipIf(SANITIZED, "AddressSanitizer ends a program whose memory is limited")
     def test_a_line_table_of_sixty_million_lines_takes_bounded_memory(self):
         elf = Elf(Path(LIBRARY).read_bytes())
         address, _ = self.address_of_stuck(elf)

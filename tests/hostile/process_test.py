@@ -10,11 +10,10 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from bounded import Opened, Program, run, settle
+from bounded import SECONDS, Opened, Program, run, settle
 from elf import PHDR, PT_LOAD, Elf
 
 LIBRARY, HANGING, FORKSIGHT = sys.argv.pop(), sys.argv.pop(), sys.argv.pop()
-SECONDS = 10  # of CPU time
 STRANGER = 65534
 
 

@@ -14,11 +14,10 @@ import unittest
 from pathlib import Path
 
 import made_trace
-from bounded import run
+from bounded import SECONDS, run
 from made_trace import Trace
 from report_test import FORKSIGHT, MEMORY_MB, run_log, stuck_process
 
-SECONDS = 10
 HONEST_PID = 4711
 CHILD_PID = 5000
 MANY_WORDS = b"a\0" * 1408  # as many arguments as the header has room for
