@@ -193,7 +193,7 @@ class Look {
     };
     for (const auto& [pid, member] : supervisor_.tree().living()) {
       // forksight itself runs at each of its looks, so its own processes do not count.
-      if (supervisor_.verdicts().contains(member.key) || proc::is_own_process(pid)) continue;
+      if (member.has_ended || supervisor_.verdicts().contains(member.key) || proc::is_own_process(pid)) continue;
       if (auto tids = running(pid); !tids.empty()) busy[pid] = std::move(tids);
     }
     for (int look = 1; look < kSpinLooks && !busy.empty(); ++look) {
@@ -388,8 +388,12 @@ class Look {
   bool add_holder_outside_tree(std::int32_t pid) {
     const auto stat = proc::read_stat(pid);
     if (index_.contains(pid) || !stat || stat->state == 'Z') return false;
-    watch::Member member{{pid, stat->start_ticks}, stat->ppid, stat->state, stat->comm, proc::read_exe(pid),
-                         proc::read_cmdline(pid)};
+    watch::Member member{.key = {pid, stat->start_ticks},
+                         .ppid = stat->ppid,
+                         .state = stat->state,
+                         .comm = stat->comm,
+                         .exe = proc::read_exe(pid),
+                         .cmdline = proc::read_cmdline(pid)};
     index_.emplace(pid, chosen_.size());
     chosen_.push_back(std::move(member));
     return true;

@@ -74,7 +74,9 @@ bool share_table(std::int32_t tid, std::int32_t other_tid) {
 }
 
 std::vector<std::int32_t> find_tables(std::int32_t pid) {
-  std::vector<std::int32_t> tables{find_living_thread(pid)};
+  const auto first = find_thread_that_lives(pid);
+  if (!first) return {};
+  std::vector<std::int32_t> tables{*first};
   for (const std::int32_t tid : list_numbers(proc_path(pid, "task")).numbers) {
     if (std::ranges::any_of(tables, [&](std::int32_t known) { return share_table(known, tid); })) continue;
     // A thread that has ended has no table.

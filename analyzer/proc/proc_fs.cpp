@@ -416,15 +416,14 @@ std::string host_name() {
   return ::uname(&names) == 0 ? names.nodename : "";
 }
 
-namespace {
-
-// nullopt: no thread of the process lives.
 std::optional<std::int32_t> find_thread_that_lives(std::int32_t pid) {
   // A thread that was listed may start another thread and end before its state is read. So if the listed threads have
   // ended, the threads are listed again.
   constexpr int kMostLists = 8;
   const auto lives = [](const std::optional<Stat>& stat) { return stat && stat->state != 'Z' && stat->state != 'X'; };
-  if (lives(read_stat(pid))) return pid;
+  const auto first = read_stat(pid);
+  if (lives(first)) return pid;
+  if (first && is_zombie(*first)) return std::nullopt;
   for (int list = 0; list < kMostLists; ++list) {
     bool has_others = false;
     for (const std::int32_t tid : list_numbers(proc_path(pid, "task")).numbers) {
@@ -436,8 +435,6 @@ std::optional<std::int32_t> find_thread_that_lives(std::int32_t pid) {
   }
   return std::nullopt;
 }
-
-}  // namespace
 
 std::int32_t find_living_thread(std::int32_t pid) { return find_thread_that_lives(pid).value_or(pid); }
 bool has_ended(std::int32_t pid) { return !find_thread_that_lives(pid); }

@@ -117,7 +117,9 @@ bool is_ending(const ProcessKey& key);
 std::string host_name();  // "" if the kernel does not show it
 // Returns a thread whose entries in /proc show the memory and the files of the process. This is `pid`, unless the first
 // thread has ended while others go on. Then the result is another thread, because the entries of the ended thread show
-// neither.
+// neither. nullopt: no thread of the process lives.
+std::optional<std::int32_t> find_thread_that_lives(std::int32_t pid);
+// Does the same, but returns `pid` if no thread of the process lives.
 std::int32_t find_living_thread(std::int32_t pid);
 // True if no thread of the process lives. /proc still shows such a process until its parent has waited for it. The
 // process has no memory and no descriptors. But if a user without privileges asks for its descriptors, the kernel

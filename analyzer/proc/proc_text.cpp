@@ -69,7 +69,7 @@ std::optional<Stat> parse_stat(std::string_view text) {
   std::string_view rest = text.substr(close + 1);
   std::uint64_t user = 0;
   std::uint64_t system = 0;
-  constexpr int kState = 3, kParent = 4, kFlags = 9, kChildFaults = 11, kUser = 14, kSystem = 15, kStart = 22,
+  constexpr int kState = 3, kParent = 4, kFlags = 9, kChildFaults = 11, kUser = 14, kSystem = 15, kThreads = 20, kStart = 22,
                 kExitSignal = 38, kProcessor = 39;
   for (int field = kState; field <= kProcessor; ++field) {
     const std::string_view word = next_word(rest);
@@ -83,6 +83,7 @@ std::optional<Stat> parse_stat(std::string_view text) {
     if (field == kChildFaults) good = parse_number(word, stat.child_faults);
     if (field == kUser) good = parse_number(word, user);
     if (field == kSystem) good = parse_number(word, system);
+    if (field == kThreads) good = parse_number(word, stat.threads);
     if (field == kStart) good = parse_number(word, stat.start_ticks);
     if (std::int32_t number = 0; field == kExitSignal && parse_number(word, number)) stat.exit_signal = number;
     if (std::uint32_t number = 0; field == kProcessor && parse_number(word, number)) stat.processor = number;
@@ -91,6 +92,8 @@ std::optional<Stat> parse_stat(std::string_view text) {
   stat.cpu_ticks = user + system;
   return stat;
 }
+
+bool is_zombie(const Stat& stat) { return (stat.state == 'Z' || stat.state == 'X') && stat.threads <= 1; }
 
 std::optional<Status> parse_status(std::string_view text) {
   Status status;

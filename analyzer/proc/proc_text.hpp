@@ -37,6 +37,7 @@ struct Stat {
   std::uint64_t flags = 0;         // PF_* of include/linux/sched.h
   std::uint64_t child_faults = 0;  // page faults of children that were waited for
   std::uint64_t cpu_ticks = 0;     // user + system
+  std::uint64_t threads = 0;       // of the process, with its first thread even if that one has ended
   std::uint64_t start_ticks = 0;
   // The signal that the parent receives when the process ends; 0: none. SIGCHLD, unless clone() asked for another one.
   std::int32_t exit_signal = 0;
@@ -47,6 +48,8 @@ inline constexpr std::uint64_t kForkedWithoutExec = 0x40;
 inline constexpr std::uint64_t kExiting = 0x4;            // PF_EXITING
 inline constexpr std::uint64_t kKernelThread = 0x200000;  // PF_KTHREAD
 std::optional<Stat> parse_stat(std::string_view text);
+// True if all threads of the process have ended, and its parent has not waited for it. `stat`: from /proc/PID/stat.
+bool is_zombie(const Stat& stat);
 
 // /proc/PID/task/TID/status
 struct Status {

@@ -95,7 +95,8 @@ std::vector<HiddenProcess> find_hidden_descendants(const Tree& tree) {
   for (const std::int32_t pid : proc::list_numbers("/proc").numbers) {
     if (tree.living().contains(pid) || proc::is_own_process(pid)) continue;
     auto stat = proc::read_stat(pid);
-    if (!stat || stat->start_ticks < tree.first_start() || (stat->flags & proc::kKernelThread) != 0) continue;
+    if (!stat || stat->start_ticks < tree.first_start() || proc::is_zombie(*stat)) continue;
+    if ((stat->flags & proc::kKernelThread) != 0) continue;
     const std::string links = proc::proc_path(proc::find_living_thread(pid), "fd");
     if (proc::try_links(links) != proc::ReadOutcome::kRefused || proc::has_ended(pid)) continue;
     if (search.may_descend(*stat)) found.push_back({pid, std::move(stat->comm)});

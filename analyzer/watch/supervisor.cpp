@@ -141,6 +141,12 @@ bool Supervisor::is_round_due(const Member& member, Clock::time_point now, bool 
     watched = Watched{};
     watched.key = member.key;
   }
+  if (member.has_ended) {
+    watched.last.threads.clear();
+    watched.witness = 0;
+    watched.is_undecided = false;
+    return false;
+  }
   if (watched.witness != 0 && proc::is_awake(member.key.pid, watched.witness)) return false;
   return watched.last.threads.empty() || now >= watched.next_look || at_once;
 }
@@ -570,6 +576,7 @@ void Supervisor::add_partly_stuck(Clock::time_point now, bool at_once) {
   }
   const Clock::time_point begin = Clock::now();
   for (const auto& [pid, member] : tree_.living()) {
+    if (member.has_ended) continue;
     const auto open = gil_searches_.find(member.key);
     const bool is_open = open != gil_searches_.end() && open->second.seen.is_open &&
                          now - open->second.since < kLongestOpen && Clock::now() - begin < kOpenSearches;

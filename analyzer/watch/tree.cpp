@@ -13,6 +13,12 @@ namespace {
 // Searches for new processes take at most 1/kWalkShare of the time. So a big tree is searched less often than its known
 // processes are looked at.
 constexpr int kWalkShare = 200;
+// To note a new process takes most of the time of a search, but it is done only once for each process. So a job that
+// has just made thousands of processes is soon searched again.
+constexpr int kNotingShare = 10;
+// A process that has ended changes no more, until its parent has waited for it. So such processes are read less often.
+// These readings take at most 1/kEndedShare of the time.
+constexpr int kEndedShare = 50;
 // In a container /proc/loadavg may be virtualised and out of date. So forksight searches after this time even if the
 // file has not changed.
 constexpr std::chrono::seconds kLongestTrust{2};
@@ -30,16 +36,25 @@ std::string read_newest_pid() {
 Tree::Tree(std::int32_t root) : root_(root) { take(root); }
 
 bool Tree::take(std::int32_t pid) {
-  if (living_.contains(pid)) return false;
+  const auto known = living_.find(pid);
+  if (known != living_.end() && !known->second.has_ended) return false;
   auto stat = proc::read_stat(pid);
   if (!stat) return false;
+  if (known != living_.end()) {
+    // The parent may have waited for the process that ended, and the kernel may have used its pid again.
+    if (known->second.key.start_ticks == stat->start_ticks) return false;
+    living_.erase(known);
+  }
   Member member;
   member.key = {pid, stat->start_ticks};
   member.ppid = stat->ppid;
   member.state = stat->state;
+  member.has_ended = proc::is_zombie(*stat);
   member.comm = std::move(stat->comm);
+  const bool has_ended = member.has_ended;
   living_.emplace(pid, std::move(member));
-  refresh_identity(pid);
+  // /proc shows neither the program nor the arguments of a process that has ended.
+  if (!has_ended) refresh_identity(pid);
   ++seen_;
   first_start_ = std::min(first_start_, stat->start_ticks);
   return true;
@@ -59,8 +74,14 @@ void Tree::refresh_identity(std::int32_t pid) {
 }
 
 void Tree::refresh(const RestingSince& resting_since) {
+  const auto start = std::chrono::steady_clock::now();
+  const bool reads_ended = start >= next_reading_of_ended_;
   for (auto entry = living_.begin(); entry != living_.end();) {
     Member& member = entry->second;
+    if (member.has_ended && !reads_ended) {
+      ++entry;
+      continue;
+    }
     auto stat = proc::read_stat(member.key.pid);
     if (!stat || stat->start_ticks != member.key.start_ticks) {
       entry = living_.erase(entry);
@@ -68,11 +89,16 @@ void Tree::refresh(const RestingSince& resting_since) {
     }
     member.ppid = stat->ppid;
     member.state = stat->state;
+    member.has_ended = proc::is_zombie(*stat);
     if (member.comm != stat->comm) {
       member.comm = std::move(stat->comm);
       refresh_identity(member.key.pid);
     }
     ++entry;
+  }
+  if (reads_ended) {
+    const auto end = std::chrono::steady_clock::now();
+    next_reading_of_ended_ = end + (end - start) * kEndedShare;
   }
   find_new_processes(resting_since);
 }
@@ -87,18 +113,23 @@ void Tree::find_new_processes(const RestingSince& resting_since) {
   if (has_grown) ++forks_;
   std::vector<std::int32_t> open;
   for (const auto& [pid, member] : living_) {
-    if (!resting_since || resting_since(pid) >= last_walk_) open.push_back(pid);
+    const bool has_run = !resting_since || resting_since(pid) >= last_walk_;
+    if (has_run && !member.has_ended) open.push_back(pid);
   }
   last_walk_ = start;
+  std::chrono::steady_clock::duration noting{};
   while (!open.empty()) {
     const std::int32_t pid = open.back();
     open.pop_back();
-    for (const std::int32_t child : proc::read_children(pid)) {
+    const std::vector<std::int32_t> children = proc::read_children(pid);
+    const auto listed = std::chrono::steady_clock::now();
+    for (const std::int32_t child : children) {
       if (take(child)) open.push_back(child);
     }
+    noting += std::chrono::steady_clock::now() - listed;
   }
   const auto end = std::chrono::steady_clock::now();
-  next_walk_ = end + (end - start) * kWalkShare;
+  next_walk_ = end + (end - start - noting) * kWalkShare + noting * kNotingShare;
 }
 
 std::vector<proc::ProcessKey> Tree::descendants() const {
@@ -121,6 +152,7 @@ std::vector<proc::ProcessKey> Tree::descendants() const {
 std::multimap<std::int32_t, std::int32_t> find_traced(const Tree& tree) {
   std::multimap<std::int32_t, std::int32_t> found;
   for (const auto& [pid, member] : tree.living()) {
+    if (member.has_ended) continue;
     const auto status = proc::parse_status(proc::read_file(proc::proc_path(pid, "status")).text);
     if (status && status->tracer > 0) found.emplace(status->tracer, pid);
   }

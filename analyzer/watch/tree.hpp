@@ -1,5 +1,6 @@
 // Keeps the processes of one run: the root process and all of its descendants. A process stays in the tree if its
-// parent ends and the kernel gives the process another parent.
+// parent ends and the kernel gives the process another parent. A process that has ended stays until its parent has
+// waited for it. A job may have thousands of such processes, so they are examined no further.
 #pragma once
 
 #include <chrono>
@@ -19,6 +20,8 @@ struct Member {
   proc::ProcessKey key;
   std::int32_t ppid = 0;
   char state = '?';
+  // All threads have ended. As long as this is true, the parent may or may not have waited for the process.
+  bool has_ended = false;
   std::string comm;
   std::string exe;
   std::vector<std::string> cmdline;
@@ -63,6 +66,7 @@ class Tree {
   std::string last_loadavg_;
   std::chrono::steady_clock::time_point last_walk_{};
   std::chrono::steady_clock::time_point next_walk_{};
+  std::chrono::steady_clock::time_point next_reading_of_ended_{};
 };
 
 // Returns the processes of the tree that are traced, by the pid of the thread that traces them.

@@ -77,7 +77,9 @@ bool is_of_open_file(const proc::ThreadSample& thread) {
 
 std::set<std::int32_t> list_living(const Tree& tree) {
   std::set<std::int32_t> pids;
-  for (const auto& [pid, member] : tree.living()) pids.insert(pid);
+  for (const auto& [pid, member] : tree.living()) {
+    if (!member.has_ended) pids.insert(pid);
+  }
   return pids;
 }
 
@@ -339,7 +341,8 @@ bool WakerFinder::may_kernel_end_wait(const Tree& tree, const std::vector<proc::
     return known->second;
   };
   if (!work.of_tree) {
-    work.of_tree = std::ranges::any_of(tree.living(), [&](const auto& entry) { return is_so(entry.first); });
+    work.of_tree = std::ranges::any_of(
+        tree.living(), [&](const auto& entry) { return !entry.second.has_ended && is_so(entry.first); });
   }
   return *work.of_tree || std::ranges::any_of(holders, is_so, &proc::Holder::pid);
 }
