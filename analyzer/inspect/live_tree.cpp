@@ -113,14 +113,22 @@ class Look {
     asked_about_.insert(pid_);
     ancestors_ = find_ancestors(pid_);
     for (const std::int32_t ancestor : ancestors_) {
-      if (const auto stat = proc::read_stat(ancestor)) supervisor_.tree().adopt({ancestor, stat->start_ticks});
+      const auto stat = proc::read_stat(ancestor);
+      if (!stat) continue;
+      const ProcessKey key{ancestor, stat->start_ticks};
+      // An interactive shell is in another process group than the commands that it starts. It belongs to no job.
+      if (::getpgid(ancestor) == ::getpgid(pid_)) {
+        supervisor_.tree().adopt(key);
+      } else {
+        supervisor_.tree().adopt_outsider(key);
+      }
     }
     for (const ProcessKey& other : options_.others) supervisor_.tree().adopt(other);
     for (const ProcessKey& other : find_parentless_in_group(pid_)) supervisor_.tree().adopt(other);
     // If forksight started the command, the command has inherited only objects that are open in forksight. Such objects
     // count as open outside of the tree anyway.
     if (!options_.started) {
-      for (const ProcessKey& other : find_hidden_in_session(pid_)) supervisor_.tree().adopt(other);
+      for (const ProcessKey& other : find_hidden_in_session(pid_)) supervisor_.tree().adopt_outsider(other);
     }
     supervisor_.set_own_signals(options_.own_signals);
     if (options_.started) supervisor_.set_started(*options_.started);

@@ -1,8 +1,9 @@
 #include "watch/hidden_descendants.hpp"
 
-#include <unistd.h>
+#include <sys/types.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <set>
@@ -18,18 +19,24 @@ namespace {
 
 constexpr std::size_t kMostAncestors = 1000;
 
-// Returns process 1, and the ancestors of the tree that are in another session than their child. These adopt orphans of
-// the tree, if any process does. A shell that has started the job does not adopt, but it is in the job's session.
+constexpr int kMostLists = 4;
+
+// Programs that become the parent of orphans (PR_SET_CHILD_SUBREAPER). /proc does not show which processes do so. If
+// each ancestor counted, the other panes of tmux would be descendants of the run.
+constexpr std::array<std::string_view, 5> kSubreapers{"conmon", "forksight", "slurmstepd", "systemd", "tini"};
+
+// Returns the processes that may have become the parent of orphans of the tree: process 1, and ancestors of the tree
+// that are known to do so. Also returns forksight's own processes, because a child of the command may be a sibling of
+// the command (CLONE_PARENT).
 std::set<std::int32_t> find_adopters(const Tree& tree) {
   std::set<std::int32_t> found{1};
+  for (const pid_t own : proc::own_processes()) found.insert(own);
   std::set<std::int32_t> known;
   for (const auto& [pid, member] : tree.living()) {
-    std::int32_t child = pid;
     for (std::int32_t at = member.ppid; at > 1 && known.size() < kMostAncestors && !tree.living().contains(at);) {
-      if (::getsid(at) != ::getsid(child)) found.insert(at);
       if (!known.insert(at).second) break;
       const auto stat = proc::read_stat(at);
-      child = at;
+      if (stat && std::ranges::find(kSubreapers, stat->comm) != kSubreapers.end()) found.insert(at);
       at = stat ? stat->ppid : 0;
     }
   }
@@ -42,9 +49,12 @@ std::string read_real_user(std::int32_t pid) {
   return std::string(users.substr(0, users.find('\t')));
 }
 
-std::string read_control_groups(std::int32_t pid) { return proc::read_file(proc::proc_path(pid, "cgroup")).text; }
+// A thread that has ended is in the control group at the root.
+std::string read_control_groups(std::int32_t pid) {
+  return proc::read_file(proc::proc_path(proc::find_living_thread(pid), "cgroup")).text;
+}
 
-// Tells whether a member of the tree has the same value as a process. Reads the members only until one has it.
+// Tells whether a process of the run has the same value as another process. Reads the members only until one has it.
 class ValueOfMembers {
  public:
   using Read = std::string (*)(std::int32_t pid);
@@ -53,8 +63,10 @@ class ValueOfMembers {
   bool may_have(std::int32_t pid) {
     const std::string value = read_(pid);
     if (value.empty() || known_.contains(value)) return true;
-    return std::ranges::any_of(tree_.living(),
-                               [&](const auto& entry) { return *known_.insert(read_(entry.first)).first == value; });
+    for (const auto& [other, member] : tree_.living()) {
+      if (!member.is_outsider && *known_.insert(read_(other)).first == value) return true;
+    }
+    return false;
   }
 
  private:
@@ -92,15 +104,27 @@ class HiddenSearch {
 std::vector<HiddenProcess> find_hidden_descendants(const Tree& tree) {
   std::vector<HiddenProcess> found;
   HiddenSearch search(tree);
-  for (const std::int32_t pid : proc::list_numbers("/proc").numbers) {
-    if (tree.living().contains(pid) || proc::is_own_process(pid)) continue;
-    auto stat = proc::read_stat(pid);
-    if (!stat || stat->start_ticks < tree.first_start() || proc::is_zombie(*stat)) continue;
-    if ((stat->flags & proc::kKernelThread) != 0) continue;
-    const std::string links = proc::proc_path(proc::find_living_thread(pid), "fd");
-    if (proc::try_links(links) != proc::ReadOutcome::kRefused || proc::has_ended(pid)) continue;
-    if (search.may_descend(*stat)) found.push_back({pid, std::move(stat->comm)});
+  std::set<std::int32_t> seen;
+  // A process may fork and end after the processes were listed and before it is read. Then the list lacks its child.
+  bool has_gone = true;
+  for (int list = 0; list < kMostLists && has_gone; ++list) {
+    has_gone = false;
+    for (const std::int32_t pid : proc::list_numbers("/proc").numbers) {
+      if (tree.living().contains(pid) || proc::is_own_process(pid) || !seen.insert(pid).second) continue;
+      auto stat = proc::read_stat(pid);
+      has_gone = has_gone || !stat;
+      if (!stat || stat->start_ticks < tree.first_start() || proc::is_zombie(*stat)) continue;
+      if ((stat->flags & proc::kKernelThread) != 0) continue;
+      const std::string links = proc::proc_path(proc::find_living_thread(pid), "fd");
+      const proc::ReadOutcome outcome = proc::try_links(links);
+      has_gone = has_gone || outcome == proc::ReadOutcome::kGone;
+      if (outcome != proc::ReadOutcome::kRefused || !search.may_descend(*stat)) continue;
+      const auto status = proc::parse_status(proc::read_file(proc::proc_path(pid, "status")).text);
+      has_gone = has_gone || proc::has_ended(pid);
+      found.push_back({pid, std::move(stat->comm), status ? status->ns_depth : 0});
+    }
   }
+  std::erase_if(found, [](const HiddenProcess& one) { return proc::has_ended(one.pid); });
   return found;
 }
 

@@ -14,12 +14,14 @@ namespace forksight::watch {
 struct HiddenProcess {
   std::int32_t pid = 0;
   std::string comm;
+  std::uint32_t ns_depth = 0;  // as in proc::Status; 0: not known
 };
 
-// If a parent ends, process 1 or another ancestor of it adopts its children. So a process counts only if it and its
-// ancestors, up to a process that may have adopted the last of them, are not older than the tree. That last one must
-// also have the real user of a member: later logins (sshd) and services are no descendants, and belong to root. The
-// process must be in the control groups of a member, because a process needs rights to leave its groups.
+// If a parent ends, process 1 or a subreaper becomes the parent of its children. So this function goes up from a hidden
+// process to a child of such a process. The hidden process counts only if neither it nor any process on this way is
+// older than the tree, and if the last one on this way has the real user of a member. Later logins (sshd) and services
+// belong to root there. The hidden process must also be in the control groups of a member. A process can leave its
+// groups only if it has rights for that, or if an administrator has given the groups to its user.
 std::vector<HiddenProcess> find_hidden_descendants(const Tree& tree);
 
 }  // namespace forksight::watch

@@ -666,7 +666,7 @@ std::vector<std::string> Supervisor::limits(const std::function<bool(std::int32_
     refused.resize(refused.size() - more);
     limits.push_back(fmt::format(
         "the kernel does not let forksight list the descriptors of {} {}{}: so forksight proves no wait for a pipe, a "
-        "socket, an event or a file lock; as root, it usually can list them",
+        "socket, an event, a file lock or shared memory; as root, it usually can list them",
         refused.size() == 1 ? "process" : "processes", fmt::join(refused, ", "),
         more > 0 ? fmt::format(" and {} more", more) : ""));
   }

@@ -66,6 +66,14 @@ bool Tree::adopt(const proc::ProcessKey& key) {
   return true;
 }
 
+void Tree::adopt_outsider(const proc::ProcessKey& key) {
+  if (living_.contains(key.pid)) return;
+  const std::uint64_t before = first_start_;
+  adopt(key);
+  first_start_ = before;
+  if (const auto member = living_.find(key.pid); member != living_.end()) member->second.is_outsider = true;
+}
+
 void Tree::refresh_identity(std::int32_t pid) {
   const auto member = living_.find(pid);
   if (member == living_.end()) return;

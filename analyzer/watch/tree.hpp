@@ -22,6 +22,7 @@ struct Member {
   char state = '?';
   // All threads have ended. As long as this is true, the parent may or may not have waited for the process.
   bool has_ended = false;
+  bool is_outsider = false;  // not part of the run, but it may end waits of the run
   std::string comm;
   std::string exe;
   std::vector<std::string> cmdline;
@@ -40,13 +41,15 @@ class Tree {
 
   // Adds a process that the search for new processes did not find. False if the process has ended.
   bool adopt(const proc::ProcessKey& key);
+  // Adds an outsider (see Member). Does not change first_start().
+  void adopt_outsider(const proc::ProcessKey& key);
 
   // Reads program and arguments again, because an exec changes both.
   void refresh_identity(std::int32_t pid);
 
   const std::map<std::int32_t, Member>& living() const { return living_; }
   std::size_t seen() const { return seen_; }  // processes found so far
-  // The start time of the oldest process found so far, in clock ticks since boot.
+  // The start time of the oldest process of the run found so far, in clock ticks since boot.
   std::uint64_t first_start() const { return first_start_; }
   // Counts the searches for new processes. A search is not counted if the machine had created no process and no thread
   // since the previous search.

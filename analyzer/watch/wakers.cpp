@@ -562,6 +562,13 @@ Answer WakerFinder::find_shared(std::int32_t pid, const proc::SharedPlace& place
     // forksight cannot see may also map the word.
     if (!proc::are_in_namespace_of(pid, *mappers)) return Answer::kUnknown;
     if (!sees_all_ && !proc::is_closed_to_others(pid, place)) return Answer::kUnknown;
+    if (word.owner_is_gone) {
+      // In another pid namespace, the number of the owner may be that of a hidden process.
+      find_hidden(tree);
+      const auto own = proc::parse_status(proc::read_file(proc::proc_path(pid, "status")).text);
+      const auto is_elsewhere = [&](const HiddenProcess& one) { return !own || one.ns_depth != own->ns_depth; };
+      if (std::ranges::any_of(hidden_descendants_, is_elsewhere)) return Answer::kUnknown;
+    }
     facts.wakers_known = true;
     if (word.owner_is_gone) return Answer::kKnown;
     const auto status = proc::read_file(proc::proc_path(word.owner, "status"));
@@ -618,6 +625,7 @@ void WakerFinder::scan(const Tree& tree) {
   const std::set<std::int32_t> members = list_living(tree);
   const std::set<std::string>& queues = tables_.find_sockets_with_descriptors(members);
   tables_.read_all(members);
+  has_sought_hidden_ = false;
   find_hidden(tree);
   is_scan_of_machine_ = true;
   fill_holders(members, queues);

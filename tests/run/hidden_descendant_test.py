@@ -1,8 +1,9 @@
-"""hidden_descendant_test.py FORKSIGHT: a process that has left the job by a double fork, and hides its descriptors from its own user,
+"""hidden_descendant_test.py FORKSIGHT PROGRAM: a process that has left the job by a double fork, and hides its descriptors from its own user,
 may still end a wait of the job.
 
 ssh-agent is such a process. The process of the test has inherited a pipe, or shared memory without a name. `run` must not end the job,
 and `why` must name the process and prove nothing. The test runs forksight as a user without privileges, because root sees all descriptors.
+PROGRAM is run_hidden_descendant.
 """
 import os
 import signal
@@ -13,7 +14,7 @@ import time
 import unittest
 from pathlib import Path
 
-FORKSIGHT = sys.argv.pop()
+PROGRAM, FORKSIGHT = sys.argv.pop(), sys.argv.pop()
 LIMIT_S = 60
 PYTHON = "/usr/bin/python3"
 NOBODY = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
@@ -83,8 +84,11 @@ class HiddenDescendant(unittest.TestCase):
         os.chmod(self.fifo, 0o666)
 
     def start(self, command, how, end="lets-go-on"):
-        """Starts the program. Returns it and the pid of the hidden process."""
-        program = subprocess.Popen([*command, PYTHON, "-c", HIDDEN, self.fifo, how, end], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        """Starts the Python program. Returns it and the pid of the hidden process."""
+        return self.start_words([*command, PYTHON, "-c", HIDDEN, self.fifo, how, end])
+
+    def start_words(self, words):
+        program = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    text=True, cwd="/", start_new_session=True, **NOBODY)
         self.addCleanup(program.stdout.close)
         self.addCleanup(program.stderr.close)
@@ -108,8 +112,8 @@ class HiddenDescendant(unittest.TestCase):
         done = subprocess.run([FORKSIGHT, "why", str(pid)], capture_output=True, text=True, cwd="/", timeout=LIMIT_S, check=False, **NOBODY)
         return done.returncode, " ".join((done.stdout + done.stderr).split())
 
-    def run_hidden(self, how):
-        job, _ = self.start([FORKSIGHT, "run", "--out", self.out, "--on-hang", "kill", "--"], how)
+    def run_hidden(self, *program):
+        job, _ = self.start_words([FORKSIGHT, "run", "--out", self.out, "--on-hang", "kill", "--", *program])
         time.sleep(4)  # forksight would report a hang after 2 s
         self.assertIsNone(job.poll(), "forksight has ended a job that a hidden process could continue")
         self.let_go_on()
@@ -118,10 +122,15 @@ class HiddenDescendant(unittest.TestCase):
         self.assertNotIn("CERTAIN", said)
 
     def test_run_does_not_end_a_job_whose_pipe_a_hidden_process_has(self):
-        self.run_hidden("pipe")
+        self.run_hidden(PYTHON, "-c", HIDDEN, self.fifo, "pipe", "lets-go-on")
 
     def test_run_does_not_end_a_job_whose_memory_a_hidden_process_has(self):
-        self.run_hidden("memory")
+        self.run_hidden(PYTHON, "-c", HIDDEN, self.fifo, "memory", "lets-go-on")
+
+    def test_unusual_processes(self):
+        for mode in ("leader-ends", "job-leader-ends", "clone-parent"):
+            with self.subTest(mode):
+                self.run_hidden(PROGRAM, self.fifo, mode)
 
     def test_why_names_the_hidden_process(self):
         for how, call in (("pipe", "0"), ("memory", "202")):
