@@ -120,6 +120,7 @@ class Help(unittest.TestCase):
                 with self.subTest(page=page.name):
                     self.assertEqual(find_wide(shown, 80), [])
 
+    @unittest.skipIf(os.environ.get("FORKSIGHT_SANITIZED") == "thread", "ThreadSanitizer itself writes a file")
     def test_a_limit_of_file_sizes_is_an_error(self):
         """Under `ulimit -f 0` the kernel sends SIGXFSZ to a process that writes to a file."""
         for words in (["--help"], ["--version"], ["explain"], ["help", "why"], ["generate", "bash"]):

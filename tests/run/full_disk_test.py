@@ -91,6 +91,7 @@ class FullDisk(unittest.TestCase):
                 self.assertEqual(said.count("forksight: error: report.txt: cannot be written: No space left on device\n"), 1, said)
 
 
+@unittest.skipIf(os.environ.get("FORKSIGHT_SANITIZED") == "thread", "ThreadSanitizer itself writes a file")
 class LimitOfFileSizes(unittest.TestCase):
     """Under `ulimit -f 0`, the kernel would end a process that writes to a file by SIGXFSZ."""
 
