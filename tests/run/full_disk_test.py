@@ -4,6 +4,7 @@ file that they could not write, and destroy no earlier report.
 The test mounts a small file system in a mount namespace of its own. HAZARD is run_hazard.
 """
 import json
+import os
 import resource
 import shutil
 import signal
