@@ -75,8 +75,8 @@ bool share_table(std::int32_t tid, std::int32_t other_tid) {
 
 std::vector<std::int32_t> find_tables(std::int32_t pid) {
   const auto first = find_thread_that_lives(pid);
-  if (!first) return {};
-  std::vector<std::int32_t> tables{*first};
+  if (!first && is_zombie(read_stat(pid).value_or(Stat{}))) return {};
+  std::vector<std::int32_t> tables{first.value_or(pid)};
   for (const std::int32_t tid : list_numbers(proc_path(pid, "task")).numbers) {
     if (std::ranges::any_of(tables, [&](std::int32_t known) { return share_table(known, tid); })) continue;
     // A thread that has ended has no table.

@@ -420,18 +420,15 @@ std::optional<std::int32_t> find_thread_that_lives(std::int32_t pid) {
   // A thread that was listed may start another thread and end before its state is read. So if the listed threads have
   // ended, the threads are listed again.
   constexpr int kMostLists = 8;
-  const auto lives = [](const std::optional<Stat>& stat) { return stat && stat->state != 'Z' && stat->state != 'X'; };
-  const auto first = read_stat(pid);
-  if (lives(first)) return pid;
-  if (first && is_zombie(*first)) return std::nullopt;
+  const auto lives = [](const Stat& stat) { return stat.state != 'Z' && stat.state != 'X'; };
   for (int list = 0; list < kMostLists; ++list) {
-    bool has_others = false;
+    const auto first = read_stat(pid);
+    if (!first || is_zombie(*first)) return std::nullopt;
+    if (lives(*first)) return pid;
     for (const std::int32_t tid : list_numbers(proc_path(pid, "task")).numbers) {
-      if (tid == pid) continue;
-      if (lives(parse_stat(read_file(task_path(pid, tid, "stat")).text))) return tid;
-      has_others = true;
+      const auto stat = parse_stat(read_file(task_path(pid, tid, "stat")).text);
+      if (stat && lives(*stat)) return tid;
     }
-    if (!has_others) return std::nullopt;
   }
   return std::nullopt;
 }

@@ -30,7 +30,8 @@ class OwnProcesses(unittest.TestCase):
             script = 'sleep 100 & until grep -q ^State:.S /proc/$!/status; do :; done; strace -f -qq -e trace=clock_nanosleep -o "$2" "$1" why $!; kill $!'
             subprocess.run(["sh", "-c", script, "sh", FORKSIGHT, log], start_new_session=True, stdin=subprocess.DEVNULL,
                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60, check=False)
-            self.assertLess(log.read_text().count("clock_nanosleep("), 5, log.read_text())
+            # ThreadSanitizer makes pauses of its own, which are shorter.
+            self.assertLess(log.read_text().count("tv_nsec=80000000"), 5, log.read_text())
 
 
 if __name__ == "__main__":
