@@ -100,6 +100,16 @@ TEST(ParseStat, ReadsTheFieldsAfterTheName) {
   }
 }
 
+TEST(ParseStat, AZombieHasNoOtherThreads) {
+  std::string line = stat_line("app");
+  EXPECT_EQ(parse_stat(line)->threads, 2U);
+  EXPECT_FALSE(is_zombie(*parse_stat(line)));
+  line.replace(line.find(" S "), 3, " Z ");
+  EXPECT_FALSE(is_zombie(*parse_stat(line))) << "only the first thread has ended";
+  line.replace(line.find(" 20 0 2 0 "), 10, " 20 0 1 0 ");
+  EXPECT_TRUE(is_zombie(*parse_stat(line)));
+}
+
 TEST(ParseStat, ReadsTheProcessorIfTheLineHasIt) {
   std::string line = stat_line("app");
   EXPECT_FALSE(parse_stat(line)->processor);

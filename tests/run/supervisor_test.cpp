@@ -451,6 +451,34 @@ TEST(Supervisor, DescriptorsThatForksightHasDoNotHideAHang) {
   ::close(process);
 }
 
+TEST(Tree, AZombieHasEndedUntilItsParentHasWaited) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  siginfo_t info{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
+  Tree tree(::getpid());
+  tree.refresh();
+  ASSERT_TRUE(tree.living().contains(child));
+  EXPECT_TRUE(tree.living().at(child).has_ended);
+  EXPECT_FALSE(tree.living().at(::getpid()).has_ended);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  const auto limit = Clock::now() + std::chrono::seconds(20);
+  while (tree.living().contains(child) && Clock::now() < limit) tree.refresh();
+  EXPECT_FALSE(tree.living().contains(child));
+}
+
+TEST(Tree, AnOutsiderDoesNotBelongToTheRun) {
+  FixtureProcess program({FORKSIGHT_FIXTURE, "dead"});
+  const auto own = proc::read_stat(::getpid());
+  const auto stat = proc::read_stat(program.pid());
+  ASSERT_TRUE(own && stat);
+  Tree tree(program.pid());
+  tree.adopt_outsider({::getpid(), own->start_ticks});
+  EXPECT_TRUE(tree.living().at(::getpid()).is_outsider);
+  EXPECT_FALSE(tree.living().at(program.pid()).is_outsider);
+  EXPECT_EQ(tree.first_start(), stat->start_ticks);
+}
+
 TEST(Supervisor, AProcessIsIdentifiedByPidAndStartTime) {
   Watch watch("dead");
   ASSERT_TRUE(watch.wait_stuck(1));
