@@ -69,8 +69,8 @@ std::optional<Stat> parse_stat(std::string_view text) {
   std::string_view rest = text.substr(close + 1);
   std::uint64_t user = 0;
   std::uint64_t system = 0;
-  constexpr int kState = 3, kParent = 4, kFlags = 9, kChildFaults = 11, kUser = 14, kSystem = 15, kThreads = 20, kStart = 22,
-                kExitSignal = 38, kProcessor = 39;
+  constexpr int kState = 3, kParent = 4, kFlags = 9, kChildFaults = 11, kUser = 14, kSystem = 15, kThreads = 20,
+                kStart = 22, kExitSignal = 38, kProcessor = 39;
   for (int field = kState; field <= kProcessor; ++field) {
     const std::string_view word = next_word(rest);
     bool good = !word.empty() || field > kStart;

@@ -18,7 +18,6 @@ namespace forksight::watch {
 namespace {
 
 constexpr std::size_t kMostAncestors = 1000;
-
 constexpr int kMostLists = 4;
 
 // Programs that become the parent of orphans (PR_SET_CHILD_SUBREAPER). /proc does not show which processes do so. If
@@ -84,6 +83,9 @@ class HiddenSearch {
     for (std::size_t count = 0; count < kMostAncestors; ++count) {
       // If an ancestor has just ended, the process gets another parent.
       if (!stat) return true;
+      // The parent may have forked the process after the tree was last searched for new processes.
+      const auto parent = tree_.living().find(stat->ppid);
+      if (parent != tree_.living().end() && !parent->second.is_outsider) return true;
       if (stat->start_ticks < tree_.first_start()) return false;
       if (adopters_->contains(stat->ppid)) return users_.may_have(stat->pid) && groups_.may_have(process.pid);
       if (stat->ppid <= 0) return false;
