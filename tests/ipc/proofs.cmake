@@ -13,8 +13,12 @@ target_link_libraries(ipc_step_kill PRIVATE ipc_step_kill_main ipc_invariants fo
 # The steps are instructions. A program with sanitizers has many more of them, and with ThreadSanitizer the test would take
 # hours. There, each process of the test has one thread anyway.
 if(NOT FORKSIGHT_SANITIZE STREQUAL "thread")
+  set(limit 300)
+  if(FORKSIGHT_SANITIZE)
+    set(limit 1800)
+  endif()
   add_test(NAME ipc.step_kill COMMAND ipc_step_kill)
-  set_tests_properties(ipc.step_kill PROPERTIES TIMEOUT $<IF:$<BOOL:${FORKSIGHT_SANITIZE}>,1800,300> LABELS unit PROCESSORS 3 COST 30)
+  set_tests_properties(ipc.step_kill PROPERTIES TIMEOUT ${limit} LABELS unit PROCESSORS 3 COST 30)
   # With --every, step_kill kills a process after every instruction.
   add_test(NAME ipc.step_kill.every COMMAND ipc_step_kill --every)
   set_tests_properties(ipc.step_kill.every PROPERTIES TIMEOUT 7200 LABELS stress)
