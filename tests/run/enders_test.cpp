@@ -40,7 +40,8 @@ TEST(Enders, ParsesTheTimeLeftOfATimerDescriptor) {
 template <class Call>
 model::Wait look_at(std::int64_t number, const Call& call) {
   std::atomic<std::int32_t> tid{0};
-  std::thread waiter([&] {
+  // The thread may go on after this function has returned.
+  std::thread waiter([&tid, call] {
     tid = static_cast<std::int32_t>(::syscall(SYS_gettid));
     call();
   });
