@@ -395,7 +395,7 @@ class Look {
   // Adds a process outside of the tree. False if the process has ended, or was chosen already.
   bool add_holder_outside_tree(std::int32_t pid) {
     const auto stat = proc::read_stat(pid);
-    if (index_.contains(pid) || !stat || stat->state == 'Z') return false;
+    if (index_.contains(pid) || !stat || proc::is_zombie(*stat)) return false;
     watch::Member member{.key = {pid, stat->start_ticks},
                          .ppid = stat->ppid,
                          .state = stat->state,

@@ -93,7 +93,7 @@ std::optional<Stat> parse_stat(std::string_view text) {
   return stat;
 }
 
-bool is_zombie(const Stat& stat) { return (stat.state == 'Z' || stat.state == 'X') && stat.threads <= 1; }
+bool is_zombie(const Stat& stat) { return (stat.state == 'Z' || stat.state == 'X') && stat.threads == 1; }
 
 std::optional<Status> parse_status(std::string_view text) {
   Status status;

@@ -23,6 +23,7 @@ constexpr std::size_t kMostThreads = 64;  // the most threads to examine in each
 std::map<std::int32_t, std::uint64_t> read_ticks(const watch::Tree& tree) {
   std::map<std::int32_t, std::uint64_t> ticks;
   for (const auto& [pid, member] : tree.living()) {
+    if (member.has_ended) continue;
     const auto stat = proc::read_stat(pid);
     if (stat && stat->start_ticks == member.key.start_ticks) ticks[pid] = stat->cpu_ticks;
   }
@@ -57,6 +58,7 @@ model::Model look_at_waits(const files::Reader& reader, const watch::Tree& tree)
   for (const auto& [pid, member] : tree.living()) {
     ids[pid] = model.processes.size();
     model.processes.push_back(describe(member));
+    if (member.has_ended) continue;
     bool refused = false;
     const auto round = proc::sample_round(pid, refused);
     if (!round) continue;

@@ -38,6 +38,7 @@ bool RunRights::is_closed_to(uid_t user) const {
 std::vector<std::string> RunRights::look(const watch::Supervisor& supervisor) {
   std::vector<std::string> sentences;
   for (const auto& [pid, member] : supervisor.tree().living()) {
+    if (member.has_ended) continue;
     struct stat status {};
     // A process's folder in /proc belongs to its effective user.
     if (::stat(fmt::format("/proc/{}", pid).c_str(), &status) != 0 || status.st_uid == ::geteuid()) continue;

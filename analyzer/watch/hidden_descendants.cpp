@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <iterator>
+#include <map>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -53,7 +55,7 @@ std::string read_control_groups(std::int32_t pid) {
   return proc::read_file(proc::proc_path(proc::find_living_thread(pid), "cgroup")).text;
 }
 
-// Tells whether a process of the run has the same value as another process. Reads the members only until one has it.
+// Tells whether a process of the run has the same value as another process. Reads each process of the run at most once.
 class ValueOfMembers {
  public:
   using Read = std::string (*)(std::int32_t pid);
@@ -62,8 +64,9 @@ class ValueOfMembers {
   bool may_have(std::int32_t pid) {
     const std::string value = read_(pid);
     if (value.empty() || known_.contains(value)) return true;
-    for (const auto& [other, member] : tree_.living()) {
-      if (!member.is_outsider && *known_.insert(read_(other)).first == value) return true;
+    for (auto at = next_; at != tree_.living().end(); ++at) {
+      next_ = std::next(at);
+      if (!at->second.is_outsider && *known_.insert(read_(at->first)).first == value) return true;
     }
     return false;
   }
@@ -71,6 +74,7 @@ class ValueOfMembers {
  private:
   const Tree& tree_;
   Read read_;
+  std::map<std::int32_t, Member>::const_iterator next_ = tree_.living().begin();  // the first that was not read
   std::set<std::string> known_;
 };
 
@@ -112,8 +116,13 @@ std::vector<HiddenProcess> find_hidden_descendants(const Tree& tree) {
   for (int list = 0; list < kMostLists && has_gone; ++list) {
     has_gone = false;
     for (const std::int32_t pid : proc::list_numbers("/proc").numbers) {
-      if (tree.living().contains(pid) || proc::is_own_process(pid) || !seen.insert(pid).second) continue;
+      const auto member = tree.living().find(pid);
+      const bool is_member = member != tree.living().end();
+      if (is_member && !member->second.has_ended) continue;
+      if (proc::is_own_process(pid) || !seen.insert(pid).second) continue;
       auto stat = proc::read_stat(pid);
+      // If a member has ended, its pid may belong to another process now.
+      if (is_member && stat && stat->start_ticks == member->second.key.start_ticks) continue;
       has_gone = has_gone || !stat;
       if (!stat || stat->start_ticks < tree.first_start() || proc::is_zombie(*stat)) continue;
       if ((stat->flags & proc::kKernelThread) != 0) continue;

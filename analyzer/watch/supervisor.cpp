@@ -300,7 +300,7 @@ std::map<std::int32_t, std::uint64_t> Supervisor::find_signals_of_children(const
                                                                            const std::set<std::int32_t>& stuck) const {
   std::map<std::int32_t, std::uint64_t> signals;
   for (const auto& [pid, member] : tree_.living()) {
-    if (member.state == 'Z' || stuck.contains(pid) || !parents.contains(member.ppid)) continue;
+    if (member.has_ended || stuck.contains(pid) || !parents.contains(member.ppid)) continue;
     const auto stat = proc::read_stat(pid);
     const int signal = stat ? stat->exit_signal : SIGCHLD;
     if (signal > 0 && signal <= 64) signals[member.ppid] |= bit_of_signal(signal);

@@ -35,7 +35,7 @@ std::string read_newest_pid() {
 
 Tree::Tree(std::int32_t root) : root_(root) { take(root); }
 
-bool Tree::take(std::int32_t pid) {
+bool Tree::take(std::int32_t pid, bool is_outsider) {
   const auto known = living_.find(pid);
   if (known != living_.end() && !known->second.has_ended) return false;
   auto stat = proc::read_stat(pid);
@@ -50,13 +50,14 @@ bool Tree::take(std::int32_t pid) {
   member.ppid = stat->ppid;
   member.state = stat->state;
   member.has_ended = proc::is_zombie(*stat);
+  member.is_outsider = is_outsider;
   member.comm = std::move(stat->comm);
   const bool has_ended = member.has_ended;
   living_.emplace(pid, std::move(member));
   // /proc shows neither the program nor the arguments of a process that has ended.
   if (!has_ended) refresh_identity(pid);
   ++seen_;
-  first_start_ = std::min(first_start_, stat->start_ticks);
+  if (!is_outsider) first_start_ = std::min(first_start_, stat->start_ticks);
   return true;
 }
 
@@ -67,11 +68,7 @@ bool Tree::adopt(const proc::ProcessKey& key) {
 }
 
 void Tree::adopt_outsider(const proc::ProcessKey& key) {
-  if (living_.contains(key.pid)) return;
-  const std::uint64_t before = first_start_;
-  adopt(key);
-  first_start_ = before;
-  if (const auto member = living_.find(key.pid); member != living_.end()) member->second.is_outsider = true;
+  if (proc::is_same_process(key)) take(key.pid, true);
 }
 
 void Tree::refresh_identity(std::int32_t pid) {
@@ -130,9 +127,10 @@ void Tree::find_new_processes(const RestingSince& resting_since) {
     const std::int32_t pid = open.back();
     open.pop_back();
     const std::vector<std::int32_t> children = proc::read_children(pid);
+    const bool is_outsider = living_.at(pid).is_outsider;
     const auto listed = std::chrono::steady_clock::now();
     for (const std::int32_t child : children) {
-      if (take(child)) open.push_back(child);
+      if (take(child, is_outsider) && !living_.at(child).has_ended) open.push_back(child);
     }
     noting += std::chrono::steady_clock::now() - listed;
   }

@@ -1,6 +1,6 @@
 // Keeps the processes of one run: the root process and all of its descendants. A process stays in the tree if its
-// parent ends and the kernel gives the process another parent. A process that has ended stays until its parent has
-// waited for it. A job may have thousands of such processes, so they are examined no further.
+// parent ends and the kernel gives the process another parent. A zombie (a process that has ended, and whose parent has
+// not waited for it) stays, too. A job may have thousands of zombies, so they are read less often than other processes.
 #pragma once
 
 #include <chrono>
@@ -20,9 +20,12 @@ struct Member {
   proc::ProcessKey key;
   std::int32_t ppid = 0;
   char state = '?';
-  // All threads have ended. As long as this is true, the parent may or may not have waited for the process.
+  // All threads have ended. This entry may be out of date: the parent may have waited for the process meanwhile, and
+  // the pid may be in use again.
   bool has_ended = false;
-  bool is_outsider = false;  // not part of the run, but it may end waits of the run
+  // Not part of the run, but it may end waits of the run: for example the shell that has started the run, or another
+  // child of that shell.
+  bool is_outsider = false;
   std::string comm;
   std::string exe;
   std::vector<std::string> cmdline;
@@ -41,7 +44,7 @@ class Tree {
 
   // Adds a process that the search for new processes did not find. False if the process has ended.
   bool adopt(const proc::ProcessKey& key);
-  // Adds an outsider (see Member). Does not change first_start().
+  // Adds an outsider.
   void adopt_outsider(const proc::ProcessKey& key);
 
   // Reads program and arguments again, because an exec changes both.
@@ -49,7 +52,7 @@ class Tree {
 
   const std::map<std::int32_t, Member>& living() const { return living_; }
   std::size_t seen() const { return seen_; }  // processes found so far
-  // The start time of the oldest process of the run found so far, in clock ticks since boot.
+  // The start time of the oldest process found so far, in clock ticks since boot. Outsiders do not count.
   std::uint64_t first_start() const { return first_start_; }
   // Counts the searches for new processes. A search is not counted if the machine had created no process and no thread
   // since the previous search.
@@ -58,7 +61,8 @@ class Tree {
   std::vector<proc::ProcessKey> descendants() const;
 
  private:
-  bool take(std::int32_t pid);
+  // Adds a process. False if it was known before, or is gone.
+  bool take(std::int32_t pid, bool is_outsider = false);
   void find_new_processes(const RestingSince& resting_since);
 
   std::int32_t root_;

@@ -231,7 +231,7 @@ Answer WakerFinder::find_children(std::int32_t pid, const proc::ThreadSample& th
 void WakerFinder::add_adoptable(std::int32_t pid, std::uint32_t ns_depth, const Tree& tree, WaitFacts& facts) {
   if (children_.empty()) {
     for (const auto& [other, member] : tree.living()) {
-      if (member.state != 'Z') children_.emplace(member.ppid, other);
+      if (!member.has_ended) children_.emplace(member.ppid, other);
     }
   }
   std::vector<std::int32_t> open;
@@ -251,7 +251,7 @@ void WakerFinder::add_adoptable(std::int32_t pid, std::uint32_t ns_depth, const 
   if (ns_depth <= 1 || !proc::is_called(pid, 1, ns_depth)) return;
   std::size_t more = 0;
   for (const auto& [other, member] : tree.living()) {
-    const bool is_new = other != pid && member.state != 'Z' && !own.contains(other);
+    const bool is_new = other != pid && !member.has_ended && !own.contains(other);
     if (!is_new || ++more > files::kFewPossibleWakers) continue;
     if (proc::are_in_namespace_of(pid, {other})) facts.wakers.push_back({other, model::kViaAdoption});
   }
@@ -623,10 +623,15 @@ void WakerFinder::scan(const Tree& tree) {
   repeated_scans_ = Clock::now() < next_scan_ ? repeated_scans_ + 1 : 0;
   has_ended_holder_ = false;
   const std::set<std::int32_t> members = list_living(tree);
+  // A process may stop hiding its descriptors during the scan. Then one of the two searches finds it, or the scan does.
+  std::vector<HiddenProcess> hidden = find_hidden_descendants(tree);
   const std::set<std::string>& queues = tables_.find_sockets_with_descriptors(members);
   tables_.read_all(members);
-  has_sought_hidden_ = false;
-  find_hidden(tree);
+  for (HiddenProcess& later : find_hidden_descendants(tree)) {
+    if (std::ranges::find(hidden, later.pid, &HiddenProcess::pid) == hidden.end()) hidden.push_back(std::move(later));
+  }
+  hidden_descendants_ = std::move(hidden);
+  has_sought_hidden_ = true;
   is_scan_of_machine_ = true;
   fill_holders(members, queues);
   next_scan_ = Clock::now() + cost.used() * kScanShare;

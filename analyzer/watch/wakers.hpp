@@ -86,7 +86,7 @@ class WakerFinder {
   bool is_whole() const { return is_whole_; }
   // The processes of the tree whose descriptors the kernel refused to list at the latest scan.
   const std::set<std::int32_t>& refused() const { return refused_; }
-  // What find_hidden_descendants() found when it was last asked.
+  // What find_hidden_descendants() found when it was last asked, at this look or an earlier one.
   const std::vector<HiddenProcess>& hidden_descendants() const { return hidden_descendants_; }
 
  private:

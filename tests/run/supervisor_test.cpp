@@ -467,14 +467,21 @@ TEST(Tree, AZombieHasEndedUntilItsParentHasWaited) {
   EXPECT_FALSE(tree.living().contains(child));
 }
 
-TEST(Tree, AnOutsiderDoesNotBelongToTheRun) {
+// This test program is the outsider. It has a child that is older than the run.
+TEST(Tree, AnOutsiderAndItsChildrenDoNotBelongToTheRun) {
+  FixtureProcess older({FORKSIGHT_FIXTURE, "dead"});
+  ASSERT_TRUE(older.wait_ready());
+  ::usleep(20'000);  // the kernel counts start times in units of 10 ms
   FixtureProcess program({FORKSIGHT_FIXTURE, "dead"});
+  ASSERT_TRUE(program.wait_ready());
   const auto own = proc::read_stat(::getpid());
   const auto stat = proc::read_stat(program.pid());
   ASSERT_TRUE(own && stat);
   Tree tree(program.pid());
   tree.adopt_outsider({::getpid(), own->start_ticks});
+  tree.refresh();
   EXPECT_TRUE(tree.living().at(::getpid()).is_outsider);
+  EXPECT_TRUE(tree.living().at(older.pid()).is_outsider);
   EXPECT_FALSE(tree.living().at(program.pid()).is_outsider);
   EXPECT_EQ(tree.first_start(), stat->start_ticks);
 }
