@@ -116,13 +116,8 @@ std::vector<HiddenProcess> find_hidden_descendants(const Tree& tree) {
   for (int list = 0; list < kMostLists && has_gone; ++list) {
     has_gone = false;
     for (const std::int32_t pid : proc::list_numbers("/proc").numbers) {
-      const auto member = tree.living().find(pid);
-      const bool is_member = member != tree.living().end();
-      if (is_member && !member->second.has_ended) continue;
-      if (proc::is_own_process(pid) || !seen.insert(pid).second) continue;
+      if (tree.living().contains(pid) || proc::is_own_process(pid) || !seen.insert(pid).second) continue;
       auto stat = proc::read_stat(pid);
-      // If a member has ended, its pid may belong to another process now.
-      if (is_member && stat && stat->start_ticks == member->second.key.start_ticks) continue;
       has_gone = has_gone || !stat;
       if (!stat || stat->start_ticks < tree.first_start() || proc::is_zombie(*stat)) continue;
       if ((stat->flags & proc::kKernelThread) != 0) continue;

@@ -17,7 +17,8 @@ constexpr int kWalkShare = 200;
 // has just made thousands of processes is soon searched again.
 constexpr int kNotingShare = 10;
 // A process that has ended changes no more, until its parent has waited for it. So such processes are read less often.
-// These readings take at most 1/kEndedShare of the time.
+// These readings take at most 1/kEndedShare of the time. Between two of them, the kernel does not give out all pids, so
+// it does not use the pid of such a process again.
 constexpr int kEndedShare = 50;
 // In a container /proc/loadavg may be virtualised and out of date. So forksight searches after this time even if the
 // file has not changed.
