@@ -45,7 +45,7 @@ std::string path_of_link(std::int32_t tid, std::int32_t fd) { return proc_path(t
 // False if the thread has ended or is ending. Then it has no descriptors, or soon loses them.
 bool has_files(std::int32_t tid) {
   constexpr std::uint32_t kExiting = 4;  // PF_EXITING of the kernel's sched.h
-  const auto stat = read_stat(tid);
+  const auto stat = read_thread_stat(tid);
   return stat && stat->state != 'Z' && stat->state != 'X' && (stat->flags & kExiting) == 0;
 }
 

@@ -80,7 +80,7 @@ std::vector<std::int32_t> find_tables(std::int32_t pid) {
   for (const std::int32_t tid : list_numbers(proc_path(pid, "task")).numbers) {
     if (std::ranges::any_of(tables, [&](std::int32_t known) { return share_table(known, tid); })) continue;
     // A thread that has ended has no table.
-    const auto stat = read_stat(tid);
+    const auto stat = read_thread_stat(tid);
     if (stat && stat->state != 'Z' && stat->state != 'X') tables.push_back(tid);
   }
   return tables;

@@ -395,6 +395,8 @@ std::optional<Stat> read_stat(std::int32_t pid) {
   return text ? parse_stat(text.text) : std::nullopt;
 }
 
+std::optional<Stat> read_thread_stat(std::int32_t tid) { return parse_stat(read_file(task_path(tid, tid, "stat")).text); }
+
 bool is_same_process(const ProcessKey& key) {
   const auto stat = read_stat(key.pid);
   return stat && stat->start_ticks == key.start_ticks;

@@ -110,6 +110,9 @@ std::string proc_path(std::int32_t pid, std::string_view entry);                
 std::string task_path(std::int32_t pid, std::int32_t tid, std::string_view entry);  // /proc/PID/task/TID/entry
 
 std::optional<Stat> read_stat(std::int32_t pid);
+// Reads the entry of one thread. For the entry of a process, the kernel adds up the times of all its threads. So to
+// read the entry of a process for each of its threads would take time that grows with the square of their number.
+std::optional<Stat> read_thread_stat(std::int32_t tid);
 bool is_same_process(const ProcessKey& key);
 // True if the process has ended, is a zombie, or is about to end.
 bool is_ending(const ProcessKey& key);

@@ -25,7 +25,7 @@ WordMapping kind_of_mapping(const std::vector<proc::Mapping>& mappings, std::uin
 // True if the thread has ended, although the kernel still lists it. The kernel does so in two cases: other threads of
 // the process still live, or the parent has not yet waited for the process.
 bool is_dead(std::int32_t tid) {
-  const auto stat = proc::read_stat(tid);
+  const auto stat = proc::read_thread_stat(tid);
   return stat && (stat->state == 'Z' || stat->state == 'X');
 }
 

@@ -1,5 +1,6 @@
 """crowd_test.py FORKSIGHT HANGING [TEST...]: forksight on thousands of processes. A crowd must not hide the hang of another process. The work must
 grow linearly with the number of processes."""
+import shutil
 import sys
 import tempfile
 import unittest
@@ -51,6 +52,19 @@ class Job(unittest.TestCase):
                         "sh", "-c", JOB, "sh", HANGING, CROWD, Path(folder) / "ready", JOB_S])
             self.assertEqual(done.status, 7, done.text)
             self.assertIn(LIMIT, words_of(report.read_text()))
+
+
+class Threads(unittest.TestCase):
+    @unittest.skipUnless(shutil.which("strace"), "this needs strace")
+    def test_the_entry_of_a_process_is_not_read_for_each_thread(self):
+        """For the entry of a process, the kernel adds up the times of all its threads. To read it for each thread is quadratic work."""
+        process = start(self, "lock", 400)
+        with tempfile.TemporaryDirectory(prefix="forksight-crowd-") as folder:
+            log = Path(folder) / "calls"
+            done = run(["strace", "-f", "-qq", "-e", "trace=openat", "-o", log, FORKSIGHT, "why", process.pid])
+            self.assertIn("self-deadlock", done.out)
+            self.assertIn(f'"/proc/{process.pid}/stat"', log.read_text())
+            self.assertLess(log.read_text().count(f'"/proc/{process.pid}/stat"'), 100)
 
 
 class Growth(unittest.TestCase):

@@ -6,7 +6,7 @@
 //   hanging crowd PROCESSES N     like `share PROCESSES 1`, and each process has N more descriptors
 //   hanging tree DEPTH IDLE STUCK  a chain of DEPTH processes; the last has IDLE children that sleep, and STUCK that hang
 //   hanging receive THREADS       has THREADS threads, and each waits for a message, with a time limit of an hour
-//   hanging lock                  locks a mutex twice
+//   hanging lock THREADS          locks a mutex twice, and THREADS further threads wait for the mutex
 //   hanging vdso FILE             writes a library over the vDSO, and calls the entry of the library, which reads from a pipe
 //   hanging map FILE N            maps a file N times as code, changes the ELF header in each mapping, and hangs
 #define _GNU_SOURCE
@@ -198,10 +198,19 @@ static void receive_many(int threads) {
   receive_slowly(NULL);
 }
 
-static void lock_twice(void) {
+static void* wait_for_mutex(void* mutex) {
+  pthread_mutex_lock(mutex);
+  return NULL;
+}
+
+static void lock_twice(int threads) {
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-  say_ready();
+  pthread_t thread;
   pthread_mutex_lock(&mutex);
+  for (int i = 0; i < threads; ++i) {
+    if (pthread_create(&thread, NULL, wait_for_mutex, &mutex) != 0) fail("pthread_create");
+  }
+  say_ready();
   pthread_mutex_lock(&mutex);
 }
 
@@ -245,7 +254,7 @@ int main(int argc, char** argv) {
   if (argc == 4 && strcmp(argv[1], "crowd") == 0) crowd(atoi(argv[2]), atoi(argv[3]));
   if (argc == 5 && strcmp(argv[1], "tree") == 0) tree(atoi(argv[2]), atoi(argv[3]), atoi(argv[4]));
   if (argc == 3 && strcmp(argv[1], "receive") == 0) receive_many(atoi(argv[2]));
-  if (argc == 2 && strcmp(argv[1], "lock") == 0) lock_twice();
+  if (argc == 3 && strcmp(argv[1], "lock") == 0) lock_twice(atoi(argv[2]));
   if (argc == 3 && strcmp(argv[1], "vdso") == 0) replace_vdso(argv[2]);
   if (argc == 4 && strcmp(argv[1], "map") == 0) map_many(argv[2], atoi(argv[3]));
   return 2;

@@ -171,7 +171,7 @@ class Reader(unittest.TestCase):
     def test_the_watch_of_a_run_parses_no_library(self):
         """To prove that a thread waits for a mutex for ever, a run must know which libc the process has mapped. The file of that libc may be
         one that the owner of the process has made."""
-        ended = self.trace("run", "--on-hang", "kill", "--out", "out", "--", HANGING, "lock", status=[137])
+        ended = self.trace("run", "--on-hang", "kill", "--out", "out", "--", HANGING, "lock", "0", status=[137])
         # The pattern requires O_NOCTTY. So it leaves out the calls of the loader, which opens libc without this flag.
         found = ended.of(r"O_NOCTTY.* = \d+<[^>]*/libc\.so\.6>$", self.of_forksight(ended))
         self.assertTrue(found, "forksight opens no libc, so this test checks nothing")

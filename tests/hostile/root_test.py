@@ -17,7 +17,7 @@ LIBRARY, HANGING, FORKSIGHT = sys.argv.pop(), sys.argv.pop(), sys.argv.pop()
 QUEUE = Path("/dev/shm/forksight-root-test")
 # The new /proc hides the processes of other users. It belongs to a new pid namespace, so the /proc of the machine stays as it is.
 HIDE = """mount -t proc -o hidepid=2 proc /proc || exit 77
-"$2" lock > "$3" < /dev/null &
+"$2" lock 0 > "$3" < /dev/null &
 while [ ! -s "$3" ]; do kill -0 $! || exit; sleep 0.05; done
 sleep 0.5
 "$1" why $! --format json
@@ -76,7 +76,7 @@ class Root(unittest.TestCase):
 
     def test_the_limit_of_processes_does_not_hold_for_the_reader(self):
         _, most = resource.getrlimit(resource.RLIMIT_NPROC)
-        report = self.why(self.start(HANGING, "lock"), preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NPROC, (1, most)))
+        report = self.why(self.start(HANGING, "lock", "0"), preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NPROC, (1, most)))
         self.assertNotIn("Seen from outside", json.dumps(report))
 
     def test_files_of_a_mount_that_only_root_may_use_are_read(self):
