@@ -116,11 +116,12 @@ class Look {
       const auto stat = proc::read_stat(ancestor);
       if (!stat) continue;
       const ProcessKey key{ancestor, stat->start_ticks};
-      // An interactive shell is in another process group than the commands that it starts. It belongs to no job.
-      if (::getpgid(ancestor) == ::getpgid(pid_)) {
-        supervisor_.tree().adopt(key);
-      } else {
+      // A session leader in another process group usually is an interactive shell, which belongs to no job.
+      const bool is_leader = ::getsid(pid_) == ancestor;
+      if (is_leader && ::getpgid(ancestor) != ::getpgid(pid_)) {
         supervisor_.tree().adopt_outsider(key);
+      } else {
+        supervisor_.tree().adopt(key);
       }
     }
     for (const ProcessKey& other : options_.others) supervisor_.tree().adopt(other);

@@ -18,10 +18,13 @@ struct HiddenProcess {
 };
 
 // If a parent ends, process 1 or a subreaper becomes the parent of its children. So this function goes up from a hidden
-// process to a child of such a process. The hidden process counts only if neither it nor any process on this way is
-// older than the tree, and if the last one on this way has the real user of a member. Later logins (sshd) and services
-// belong to root there. The hidden process must also be in the control groups of a member. A process can leave its
-// groups only if it has rights for that, or if an administrator has given the groups to its user.
+// process to a child of process 1 or of a subreaper. The hidden process counts if all of this is true:
+// - Neither it nor any process on this way is older than the tree.
+// - The last process on this way has the real user of a member. The way up from a later login (sshd) or from a service
+//   ends at a process of root.
+// - It is in the control groups of a member. A process can leave its groups only if it has the rights for that, or if
+// an
+//   administrator has given the groups to its user.
 std::vector<HiddenProcess> find_hidden_descendants(const Tree& tree);
 
 }  // namespace forksight::watch

@@ -242,7 +242,9 @@ std::vector<std::int32_t> Supervisor::find_suspects(const std::vector<std::int32
         const bool asks = WakerFinder::needs_scan(proc::classify(thread).kind);
         const bool is_open = answer == WakerFinder::Answer::kNeedsScan;
         if (answer == WakerFinder::Answer::kNotProvable) watched.is_not_provable = true;
-        if (asks && (is_open || answer == WakerFinder::Answer::kKnown) && !watched.proof) wants_scan = true;
+        const bool may_learn = answer == WakerFinder::Answer::kUnknown && wakers_.lacks_hidden_holders();
+        if (asks && (is_open || may_learn || answer == WakerFinder::Answer::kKnown) && !watched.proof)
+          wants_scan = true;
         if (asks && !watched.proof) asking.insert(pid);
         // The holders of a descriptor may have changed since the latest scan. So a descriptor proves something only if
         // this look has scanned for its holders.

@@ -318,7 +318,7 @@ bool WakerFinder::is_other_file(std::int32_t tid, std::int32_t fd, const proc::H
 Answer WakerFinder::find_changers(std::int32_t pid, std::int32_t tid, std::int32_t epoll, WaitFacts& facts) {
   const std::string& name = object_of(tid, epoll).name;
   if (!has_scanned(name)) return Answer::kNeedsScan;
-  if (const Answer known = has_all_holders(); known != Answer::kKnown) return known;
+  if (lacks_holders()) return Answer::kUnknown;
   std::set<std::int32_t> known;
   for (const proc::Holder& holder : holders_[name]) {
     if (known.contains(holder.pid)) continue;
@@ -367,7 +367,7 @@ Answer WakerFinder::find_other_ends(std::int32_t pid, std::int32_t tid, std::int
     return Answer::kKnown;
   }
   if (!has_scanned(object.name)) return Answer::kNeedsScan;
-  if (const Answer known = has_all_holders(); known != Answer::kKnown) return known;
+  if (lacks_holders()) return Answer::kUnknown;
   if (object.kind == proc::ObjectKind::kTimerfd) return find_armers(tid, fd, object, facts);
   const std::vector<proc::Holder>& holders = holders_[object.name];
   const auto own = std::find_if(holders.begin(), holders.end(), [&](const proc::Holder& one) {
@@ -440,8 +440,7 @@ Answer WakerFinder::find_socket_ends(std::int32_t pid, std::int32_t tid, std::in
   if (kind == proc::WaitClass::kWrite ? peer->has_our_bytes : peer->has_bytes_for_us) return Answer::kUnknown;
   const bool both = has_scanned(socket.name);
   if (!has_scanned(other) || !both) return Answer::kNeedsScan;
-  if (const Answer known = has_all_holders(); known != Answer::kKnown) return known;
-  if (holders_[other].empty()) return Answer::kUnknown;
+  if (lacks_holders() || holders_[other].empty()) return Answer::kUnknown;
   for (const proc::Holder& holder : holders_[other]) facts.wakers.push_back({holder.pid, "socket", 0, holder.fd});
   // A process that has the thread's own end of the socket can also wake the thread, by shutdown().
   for (const proc::Holder& holder : holders_[socket.name])
@@ -503,7 +502,7 @@ Answer WakerFinder::find_lock_holders(std::int32_t pid, const proc::ThreadSample
     note_other_path(*request);
     return Answer::kNeedsScan;
   }
-  if (const Answer known = has_all_holders(); known != Answer::kKnown) return known;
+  if (lacks_holders()) return Answer::kUnknown;
   // Inside of a pid namespace /proc/locks leaves out locks that are held outside of the namespace. Then all holders are
   // known only if one visible lock excludes all others: a write lock on the whole range.
   const auto& locks = file_locks();
@@ -563,11 +562,13 @@ Answer WakerFinder::find_shared(std::int32_t pid, const proc::SharedPlace& place
     if (!proc::are_in_namespace_of(pid, *mappers)) return Answer::kUnknown;
     if (!sees_all_ && !proc::is_closed_to_others(pid, place)) return Answer::kUnknown;
     if (word.owner_is_gone) {
-      // In another pid namespace, the number of the owner may be that of a hidden process.
+      // The owner may be a thread of a hidden process that has this number in another pid namespace. Two processes are
+      // known to be in one namespace if both are in that of /proc.
       find_hidden(tree);
       const auto own = proc::parse_status(proc::read_file(proc::proc_path(pid, "status")).text);
-      const auto is_elsewhere = [&](const HiddenProcess& one) { return !own || one.ns_depth != own->ns_depth; };
-      if (std::ranges::any_of(hidden_descendants_, is_elsewhere)) return Answer::kUnknown;
+      const bool is_here = own && own->ns_depth == 1;
+      const auto may_own = [&](const HiddenProcess& one) { return !is_here || one.ns_depth != 1; };
+      if (std::ranges::any_of(hidden_descendants_, may_own)) return Answer::kUnknown;
     }
     facts.wakers_known = true;
     if (word.owner_is_gone) return Answer::kKnown;
@@ -596,12 +597,6 @@ Answer WakerFinder::find_shared(std::int32_t pid, const proc::SharedPlace& place
   const Answer answer = within_limit(has_pid && !tables_.is_cut() ? Answer::kKnown : Answer::kUnknown, facts);
   facts.wakers_known = answer == Answer::kKnown;
   return answer;
-}
-
-Answer WakerFinder::has_all_holders() const {
-  if (is_scan_cut_) return Answer::kUnknown;
-  const bool is_hidden = !refused_.empty() || (is_scan_of_machine_ && !hidden_descendants_.empty());
-  return is_hidden ? Answer::kNeedsScan : Answer::kKnown;
 }
 
 void WakerFinder::find_hidden(const Tree& tree) {

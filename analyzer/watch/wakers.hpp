@@ -86,6 +86,11 @@ class WakerFinder {
   bool is_whole() const { return is_whole_; }
   // The processes of the tree whose descriptors the kernel refused to list at the latest scan.
   const std::set<std::int32_t>& refused() const { return refused_; }
+  // True if the kernel hid descriptors at the latest scan. The process that has them may end, so a later scan may find
+  // all holders.
+  bool lacks_hidden_holders() const {
+    return !refused_.empty() || (is_scan_of_machine_ && !hidden_descendants_.empty());
+  }
   // What find_hidden_descendants() found when it was last asked, at this look or an earlier one.
   const std::vector<HiddenProcess>& hidden_descendants() const { return hidden_descendants_; }
 
@@ -128,9 +133,9 @@ class WakerFinder {
   const std::vector<proc::Holder>& memory_holders(const std::string& path, const Tree& tree);
   // False if the latest scan did not search for the object. Then the object is noted for the next scan.
   bool has_scanned(const std::string& object);
-  // Tells whether the latest scan knows all holders of an object. kNeedsScan: the kernel hid the descriptors of a
-  // process. That process may have ended by the next scan. kUnknown: a further scan would not help.
-  Answer has_all_holders() const;
+  // True if the latest scan could not read the descriptors of all processes. Then nothing is known about the holders of
+  // an object.
+  bool lacks_holders() const { return is_scan_cut_ || lacks_hidden_holders(); }
   // Looks for hidden descendants once in each look.
   void find_hidden(const Tree& tree);
   const std::vector<proc::FileLock>& file_locks();

@@ -11,7 +11,7 @@ target_link_libraries(ipc_step_kill_main PRIVATE ipc_invariants forksight_warnin
 add_executable(ipc_step_kill)
 target_link_libraries(ipc_step_kill PRIVATE ipc_step_kill_main ipc_invariants forksight_sanitize)
 # The steps are instructions. A program with sanitizers has many more of them, and with ThreadSanitizer the test would take
-# hours. There, each process of the test has one thread anyway.
+# hours. ThreadSanitizer would find nothing, because each process of the test has one thread.
 if(NOT FORKSIGHT_SANITIZE STREQUAL "thread")
   set(limit 300)
   if(FORKSIGHT_SANITIZE)
